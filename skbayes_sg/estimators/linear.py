@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +13,10 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Batch, Data, of_targets, row_blocks
-from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import draws_that_predict
 from skbayes_sg.estimators.linear_model import LinearRegressor
-from skbayes_sg.estimators.mixture_predictions import in_precision
-from skbayes_sg.estimators.out_of_core import in_blocks
-from skbayes_sg.estimators.regressor import probabilities_of
+from skbayes_sg.estimators.mixture_predictions import Mixture
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
@@ -134,6 +130,13 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
     tests compare with it. If the given noise variance is too small, every minibatch sampler is
     slow, as gradient noise grows with the true variance.
 
+    Given noise variance and prior precision the posterior of the coefficients is normal, and so is
+    y: its quantiles are those of the mixture of these distributions over the draws of the noise
+    variance, with the covariance of the draws of the coefficients where one precision is sampled.
+    In groups or under the horseshoe, whose predictive distributions may be skewed, they are
+    quantiles of the mixture over draws of all parameters
+    (math/monte_carlo.md#predictive-intervals).
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -233,106 +236,29 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         given, draws = self.model_.noise_variance, self.draws_
         return np.exp(draws[..., -1]) if given is None else np.full(draws.shape[:2], given)
 
-    @overload
-    def predict(
-        self, X, return_std: Literal[False] = False, *, offset=None, exposure=None
-    ) -> NDArray: ...
-
-    @overload
-    def predict(
-        self, X, return_std: Literal[True], *, offset=None, exposure=None
-    ) -> tuple[NDArray, NDArray]: ...
-
-    @overload
-    def predict(
-        self, X, return_std: bool = False, *, offset=None, exposure=None
-    ) -> NDArray | tuple[NDArray, NDArray]: ...
-
-    @in_blocks()
-    def predict(
-        self, X, return_std: bool = False, *, offset=None, exposure=None
-    ) -> NDArray | tuple[NDArray, NDArray]:
-        """Mean and standard deviation of the predictive distribution of y.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        return_std : bool, default=False
-        offset : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
-        exposure : None
-            The mean of y is no exponential.
-
-        Returns
-        -------
-        mean : array of shape (n_rows,)
-        std : array of shape (n_rows,), if `return_std`
-            Of a new observation, from the uncertainty of the mean and from the noise.
-
-        Notes
-        -----
-        Results for float32 rows are float32, unless rounding to it would move one by more than a
-        twentieth of its standard deviation, as where y are times in seconds since 1970.
-        """
-        known = offset_of(offset, exposure, self._has_log_link)
-        model, rows, *_, dtype = self._to_predict(X, known, np.float64)
-        if model is not self.model_:  # with effects of new levels
-            return super().predict(X, return_std, offset=known)
-        X = rows
+    def _moments(self, mixture: Mixture, return_std: bool) -> tuple[NDArray, ...]:
+        X = mixture.X
+        if mixture.model is not self.model_:  # with effects of new levels
+            return super()._moments(mixture, return_std)
         if not return_std:
             mean = np.asarray(self.model_.features(X) @ self.coef_).ravel() + self.intercept_
             mean = self.model_.plus_known(mean[None, None], X)[0, 0]
-            return in_precision(mean, dtype, np.sqrt(self.noise_variance_))
+            return mean, mean, np.sqrt(self.noise_variance_)
         mean, square = self._response(X, np.ones(1))
         std = np.sqrt(square + self.noise_variance_)
-        return in_precision(mean, dtype, std), in_precision(std, dtype, std)
+        return mean, std, std
 
-    @in_blocks()
-    def predict_quantiles(
-        self, X, levels, *, kind: str = "observation", offset=None, exposure=None
-    ) -> NDArray:
-        """Quantiles of a new observation, or of its mean.
-
-        Given noise variance and prior precision the posterior of the coefficients is normal, and so
-        is y: they are quantiles of the mixture of these distributions over the draws of the noise
-        variance, with the covariance of the draws of the coefficients where one precision is
-        sampled. In groups or under the horseshoe, whose predictive distributions may be skewed,
-        they are quantiles of the mixture of the distributions of y over draws of all parameters.
-        Source: math/monte_carlo.md#predictive-intervals.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-        levels : array-like of shape (n_levels,)
-            Probabilities between 0 and 1.
-        kind : {"observation", "mean"}, default="observation"
-            As in `predict_interval`.
-        offset : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
-        exposure : None
-            The mean of y is no exponential.
-
-        Returns
-        -------
-        array of shape (n_rows, n_levels)
-
-        Raises
-        ------
-        ValueError
-            If a level is not between 0 and 1.
-        """
-        fit, q = self._fit, probabilities_of(levels)
+    def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
+        """Of y without draws of the coefficients, where one precision is given or sampled."""
+        fit = self._fit
         one = fit is None or fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
-        known = offset_of(offset, exposure, self._has_log_link)
-        model, rows, _, weights, dtype = self._to_predict(X, known, np.float64)
-        if kind == "mean" or not one or model is not self.model_:  # with effects of new levels
-            return super().predict_quantiles(X, q, kind=kind, offset=known)
-        X = rows
+        if kind == "mean" or not one or mixture.model is not self.model_:
+            return super()._quantiles(mixture, q, kind)
         noise = np.sqrt(self.noise_variance_samples_).ravel()
-        mean, square = self._response(X, noise)
+        mean, square = self._response(mixture.X, noise)
+        weights, wider = draws_that_predict(self)[1], np.sqrt(1 + square)
         halves = [scale_mixture_quantile(each, weights, noise) for each in q]
-        found = mean[:, None] + np.sqrt(1 + square)[:, None] * np.array(halves)
-        return in_precision(found, dtype, np.sqrt(1 + square)[:, None] * noise.mean())
+        return mean[:, None] + wider[:, None] * np.array(halves), wider * noise.mean()
 
     def _response(self, X, scale: NDArray) -> tuple[NDArray, NDArray]:
         """The mean of y without noise, and mean square of (its draws - mean) / scale, (n_rows,).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,21 @@ from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.base import Response
 from skbayes_sg.validation import warn
 
-_OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
+OF_INTERVALS = 500  # draws: what is left of their spread is small beside that of y
 _OF_AN_END = 1e-6  # relative error of the probability outside an interval
 _ROUNDED = 0.05  # of a standard deviation, which such errors widen by 1 / 2,400
 _LARGEST = np.finfo(np.float64).max / 2  # differences of such numbers do not overflow
+
+
+class Mixture(NamedTuple):
+    """A mixture, over draws of the posterior, of distributions of y given rows."""
+
+    model: Any
+    X: Any
+    draws: NDArray
+    weights: NDArray
+    dtype: np.dtype
+    """of the rows that were given, which are now in double precision where offsets need it"""
 
 
 def outputs_of(model: Any, X, draws: NDArray) -> Iterator[NDArray]:
@@ -31,15 +42,6 @@ def outputs_of(model: Any, X, draws: NDArray) -> Iterator[NDArray]:
 def ends_of(level: float) -> NDArray:
     """Probabilities below the ends of a central interval."""
     return np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
-
-
-def quantiles_of(model: Any, X, draws: NDArray, weights: NDArray, q: NDArray) -> Iterator[NDArray]:
-    """Quantiles (n, levels) of y in blocks of rows, of the mixture over some hundred draws."""
-    (some,) = np.nonzero(weights)
-    some = some[np.linspace(0, len(some) - 1, min(len(some), _OF_INTERVALS)).astype(int)]
-    weights = weights[some] / weights[some].sum()
-    for outputs in outputs_of(model, X, draws[some]):
-        yield mixture_quantiles(model, outputs, weights, q)
 
 
 def in_precision(values: NDArray, dtype: np.dtype, spread: NDArray) -> NDArray:

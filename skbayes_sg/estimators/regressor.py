@@ -20,11 +20,13 @@ from skbayes_sg.estimators.base import (
 )
 from skbayes_sg.estimators.class_probabilities import weighted_quantiles
 from skbayes_sg.estimators.mixture_predictions import (
+    OF_INTERVALS,
+    Mixture,
     ends_of,
     in_precision,
     mixture_moments,
+    mixture_quantiles,
     outputs_of,
-    quantiles_of,
     warn_of_overflow,
 )
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
@@ -215,24 +217,12 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         beyond the largest number is infinite, with a warning, and so is the standard deviation
         where the variance is.
         """
-        offset = offset_of(offset, exposure, self._has_log_link)
-        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
-        some = np.flatnonzero(weights)  # a mean may be infinite, and 0 times that is not 0
-        weights, parts = weights[some], []
-        is_single = dtype == np.float32
-        with np.errstate(over="ignore"):
-            for outputs in outputs_of(model, X, draws[some]):
-                if return_std:
-                    mean, sd = mixture_moments(model, outputs, weights)
-                else:
-                    mean = sd = weights @ model.mean(outputs)
-                # a standard deviation may be infinite, a width is not
-                parts.append((mean, sd, weights @ model.width(outputs) if is_single else mean))
-        mean, sd, spread = (self._of_rows(list(part)) for part in zip(*parts, strict=True))
+        mixture = self._mixture(X, offset, exposure)
+        mean, sd, spread = self._moments(mixture, return_std)
         with np.errstate(over="ignore"):
             warn_of_overflow(np.square(mean) if return_std else mean)
-        mean = in_precision(mean, dtype, spread)
-        return (mean, in_precision(sd, dtype, spread)) if return_std else mean
+        mean = in_precision(mean, mixture.dtype, spread)
+        return (mean, in_precision(sd, mixture.dtype, spread)) if return_std else mean
 
     @in_blocks()
     def predict_interval(
@@ -307,28 +297,10 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """
         q = probabilities_of(levels)
         require_choice("kind", kind, ("observation", "mean"))
-        offset = offset_of(offset, exposure, self._has_log_link)
-        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
-        (some,) = np.nonzero(weights)
-        if kind == "mean":
-            parts = [
-                weighted_quantiles(model.mean(outputs).T, q, weights[some])
-                for outputs in outputs_of(model, X, draws[some])
-            ]
-        else:
-            parts = list(quantiles_of(model, X, draws, weights, q))
-        found = self._of_rows(parts)
+        mixture = self._mixture(X, offset, exposure)
+        found, spread = self._quantiles(mixture, q, kind)
         warn_of_overflow(found)
-        if dtype == np.float64:
-            return found
-        with np.errstate(over="ignore", invalid="ignore"):
-            spreads = [
-                model.mean(outputs).std(axis=0)
-                if kind == "mean"
-                else weights[some] @ model.width(outputs)
-                for outputs in outputs_of(model, X, draws[some])
-            ]
-        return in_precision(found, dtype, self._of_rows(spreads)[..., None])
+        return in_precision(found, mixture.dtype, spread[..., None])
 
     @in_blocks(axis=1)
     def predict_draws(
@@ -353,15 +325,55 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             bytes.
         """
         require_choice("kind", kind, ("observation", "mean"))
-        offset = offset_of(offset, exposure, self._has_log_link)
-        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
-        rng, draws = np.random.default_rng(random_state), draws[weights > 0]
+        model, X, draws, _, dtype = self._mixture(X, offset, exposure)
+        rng = np.random.default_rng(random_state)
         parts = [
             (model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)).T
             for outputs in outputs_of(model, X, draws)
         ]
         each = np.moveaxis(self._of_rows(parts), -1, 0)
         return in_precision(each.astype(np.float64, copy=False), dtype, each.std(axis=0))
+
+    def _mixture(self, X, offset, exposure) -> Mixture:
+        """Distributions of y under the draws that count."""
+        offset = offset_of(offset, exposure, self._has_log_link)
+        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
+        if not weights.all():  # a mean may be infinite, and 0 times that is not 0
+            draws, weights = draws[weights > 0], weights[weights > 0]
+        return Mixture(model, X, draws, weights, dtype)
+
+    def _moments(self, mixture: Mixture, return_std: bool) -> tuple[NDArray, ...]:
+        """Mean of y, its standard deviation if asked, and a spread that roundings are small to."""
+        model, X, draws, weights, dtype = mixture
+        parts = []
+        with np.errstate(over="ignore"):
+            for outputs in outputs_of(model, X, draws):
+                if return_std:
+                    mean, sd = mixture_moments(model, outputs, weights)
+                else:
+                    mean = sd = weights @ model.mean(outputs)
+                # a standard deviation may be infinite, a width is not
+                spread = weights @ model.width(outputs) if dtype == np.float32 else mean
+                parts.append((mean, sd, spread))
+        return tuple(self._of_rows(list(part)) for part in zip(*parts, strict=True))
+
+    def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
+        """Quantiles of y, or of its mean, and a spread that roundings are small to."""
+        model, X, draws, weights, _ = mixture
+        if kind == "observation":
+            some = np.linspace(0, len(draws) - 1, min(len(draws), OF_INTERVALS)).astype(int)
+            draws, weights = draws[some], weights[some] / weights[some].sum()
+        parts = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for outputs in outputs_of(model, X, draws):
+                if kind == "observation":
+                    ends = mixture_quantiles(model, outputs, weights, q)
+                    parts.append((ends, weights @ model.width(outputs)))
+                else:
+                    means = model.mean(outputs)
+                    ends = weighted_quantiles(means.T, q, weights)
+                    parts.append((ends, means.std(axis=0)))
+        return tuple(self._of_rows(list(part)) for part in zip(*parts, strict=True))
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
         """Predictions of all blocks of rows, one for each row."""
