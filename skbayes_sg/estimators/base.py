@@ -239,7 +239,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 )
             validate_columns(self, X, reset=True)
             posterior, attributes = self._bind_blocks(X, y, metadata)
-            self._sample(posterior, X, y, **attributes)
+            self._sample(posterior, X, y, metadata, attributes)
         except RowsNeededError:
             if isinstance(X, np.memmap):
                 return False
@@ -351,8 +351,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     # -- fit ----------------------------------------------------------------------------------
 
     @with_callbacks
-    def _sample(self, posterior: Posterior, X, y, **attributes: Any) -> None:
+    def _sample(
+        self, posterior: Posterior, X, y, metadata: RowMetadata, attributes: dict[str, Any]
+    ) -> None:
         """Sample, write the fitted attributes, warn; `attributes` are those of the subclass."""
+        attributes["n_samples_seen_"] = X.shape[0]
+        attributes["_has_offset"] = metadata.offset is not None
 
         def twin(fit: Fit) -> BayesianEstimator:
             other = copy.copy(self)
@@ -754,13 +758,21 @@ def require_offset(estimator: Any, offset: ArrayLike | None) -> None:
         )
 
 
-def require_same_offset(estimator: Any, offset: ArrayLike | None) -> None:
-    """Raise ValueError for a chunk of a stream with an offset after one without, or so."""
+def of_chunk(estimator: Any, X: Any, offset: ArrayLike | None) -> dict[str, Any]:
+    """Fitted attributes after a chunk of a stream.
+
+    Raises
+    ------
+    ValueError
+        If it has an offset after one without, or the other way round.
+    """
     if hasattr(estimator, "model_") and estimator._has_offset != (offset is not None):
         raise ValueError(
             "offset, or exposure, must be given for all chunks of a stream or for none; give "
             "offset=0 where it is zero"
         )
+    seen = getattr(estimator, "n_samples_seen_", 0) + X.shape[0]
+    return {"n_samples_seen_": seen, "_has_offset": offset is not None}
 
 
 def require_predict_draws(n_draws: Any) -> None:

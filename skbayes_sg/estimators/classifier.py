@@ -181,8 +181,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         X, y = self._validate_data(X, y)
         classes = self._classes_of(y)
         posterior = self._bind(X, y, classes, metadata)
-        found = {"classes_": classes, "n_samples_seen_": X.shape[0]}
-        self._sample(posterior, X, y, _has_offset=offset is not None, **found)
+        self._sample(posterior, X, y, metadata, {"classes_": classes})
         return self
 
     def score(self, X, y, sample_weight=None, offset=None) -> float:

@@ -28,8 +28,8 @@ from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
     merged,
+    of_chunk,
     require_offset,
-    require_same_offset,
     require_spread,
 )
 from skbayes_sg.estimators.classifier import (
@@ -236,12 +236,12 @@ class LinearModel(BayesianEstimator):
     @property
     def coef_samples_(self) -> NDArray:
         """Draws of `coef_`, (n_chains, n_draws, ...), a view of `draws_`."""
-        return coef_and_intercept(self, self.draws_)[0]
+        return updating.coef_and_intercept(self, self.draws_)[0]
 
     @property
     def intercept_samples_(self) -> NDArray:
         """Draws of `intercept_`, (n_chains, n_draws, ...); zeros without one."""
-        return coef_and_intercept(self, self.draws_)[1]
+        return updating.coef_and_intercept(self, self.draws_)[1]
 
     @property
     def prior_precision_draws_(self) -> NDArray:
@@ -532,17 +532,6 @@ class LinearModel(BayesianEstimator):
         return of_coefficients(self, level, rope=rope, full=full, **asked)
 
 
-def coef_and_intercept(estimator: Any, draws: NDArray) -> tuple[NDArray, NDArray]:
-    """Coefficients and intercepts of draws (n_chains, n_draws, D), zeros without intercepts.
-
-    They are views, with an axis for the logits where `coef_` has one.
-    """
-    blocks = estimator.model_.unpack(draws)
-    coef = blocks["coef"]
-    intercept = blocks.get("intercept", np.zeros(coef.shape[:-1]))
-    return (coef, intercept) if estimator._has_rows else (coef[..., 0, :], intercept[..., 0])
-
-
 @dataclass(eq=False, repr=False)
 class LinearClassifier(LinearModel, BayesianClassifier):
     """A classifier whose logits are linear in its coefficients. The model is the subclass's."""
@@ -617,12 +606,9 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         (5000, (8, 256, 21))
         """
         X, y, known = chunk_of(self, X, y, classes)
-        require_same_offset(self, offset)
-        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
+        found = of_chunk(self, X, offset) | {"classes_": known}
         metadata = RowMetadata(sample_weight, offset)
-        posterior = self._bind(X, y, known, metadata, n_total=X.shape[0])
-        found = {"classes_": known, "n_samples_seen_": seen, "_has_offset": offset is not None}
-        update(self, posterior, found)
+        update(self, self._bind(X, y, known, metadata, n_total=X.shape[0]), found)
         return self
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
@@ -679,10 +665,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
             return model.encode(codes, dtype), weights_or_none(WEIGHTS, weight, dtype)
 
         data = found.data(encode)
-        prior = self._prior(model, data, classes)
-        attributes = {"classes_": classes, "n_samples_seen_": X.shape[0]}
-        attributes["_has_offset"] = metadata.offset is not None
-        return Posterior(model, data, prior), attributes
+        return Posterior(model, data, self._prior(model, data, classes)), {"classes_": classes}
 
 
 def is_separated(estimator: Any, posterior: Posterior) -> bool:
@@ -696,17 +679,10 @@ def is_separated(estimator: Any, posterior: Posterior) -> bool:
 class LinearRegressor(BayesianRegressor, LinearModel):
     """A regression whose mean is a function of coefficients times features plus intercept."""
 
-    _family: Any
-    """The model."""
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self._family.variance_power is not None
         return tags
-
-    @property
-    def _has_log_link(self) -> bool:
-        return self._family.log_link
 
     def score(self, X, y, sample_weight=None, offset=None, exposure=None) -> float:
         """D^2, the share of the deviance that is explained; 1 at best, 0 for the mean of y.
@@ -726,7 +702,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         float
         """
         power = self._family.variance_power
-        offset = offset_of(offset, exposure, self._has_log_link)
+        offset = offset_of(offset, exposure, self._family.log_link)
         if power is None:
             return super().score(X, y, sample_weight, offset)
         y, predicted, weight = at_hand(y, self.predict(X, offset=offset), sample_weight)
@@ -813,7 +789,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         model = self._make_model(data)
         if model.has_location:
             require_spread(data.sample.y, source.dtype)
-        return Posterior(model, data, self._prior(model, data)), {"n_samples_seen_": X.shape[0]}
+        return Posterior(model, data, self._prior(model, data)), {}
 
     @all_or_nothing
     def partial_fit(
@@ -846,13 +822,12 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         """
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
-        offset = offset_of(offset, exposure, self._has_log_link)
-        require_same_offset(self, offset)
-        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
+        offset = offset_of(offset, exposure, self._family.log_link)
+        found = of_chunk(self, X, offset)
         metadata = RowMetadata(sample_weight, offset, var_weights)
         posterior = self._bind(X, y, metadata, n_total=X.shape[0])
         warn(self._family.notices(posterior.data))
-        update(self, posterior, {"n_samples_seen_": seen, "_has_offset": offset is not None})
+        update(self, posterior, found)
         return self
 
 

@@ -17,7 +17,7 @@ from skbayes_sg.estimators.base import (
     all_or_nothing,
     draws_that_predict,
     merged,
-    require_same_offset,
+    of_chunk,
 )
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
@@ -118,6 +118,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     hidden_layer_sizes: Sequence[int] = (30,)
     activation: str = "logistic"
 
+    _family = GaussianMLP
     _default_temperature = 1.0
 
     def __sklearn_tags__(self):
@@ -215,11 +216,9 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         """
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
-        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        total = population(n_total, X.shape[0], seen)
-        require_same_offset(self, offset)
-        posterior = self._bind(X, y, RowMetadata(sample_weight, offset), total)
-        follow(self, posterior, {"n_samples_seen_": seen, "_has_offset": offset is not None})
+        found = of_chunk(self, X, offset)
+        total = population(n_total, X.shape[0], found["n_samples_seen_"])
+        follow(self, self._bind(X, y, RowMetadata(sample_weight, offset), total), found)
         return self
 
     # -- draws --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.row_metadata import RowMetadata
-from skbayes_sg.estimators.base import all_or_nothing, require_same_offset
+from skbayes_sg.estimators.base import all_or_nothing, of_chunk
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier, chunk_of
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
@@ -74,15 +74,9 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
             If the chain diverges.
         """
         X, y, known = chunk_of(self, X, y, classes)
-        require_same_offset(self, offset)
-        seen = getattr(self, "n_samples_seen_", 0) + X.shape[0]
-        total = population(n_total, X.shape[0], seen)
-        posterior = self._bind(X, y, known, RowMetadata(None, offset), total)
-        follow(
-            self,
-            posterior,
-            {"classes_": known, "n_samples_seen_": seen, "_has_offset": offset is not None},
-        )
+        found = of_chunk(self, X, offset) | {"classes_": known}
+        total = population(n_total, X.shape[0], found["n_samples_seen_"])
+        follow(self, self._bind(X, y, known, RowMetadata(None, offset), total), found)
         return self
 
     def _under_draws(self, X) -> NDArray:

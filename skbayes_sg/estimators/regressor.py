@@ -48,10 +48,8 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     model is a `Response`.
     """
 
-    @property
-    def _has_log_link(self) -> bool:
-        """Whether the mean of y is the exponential of the linear predictor."""
-        return False
+    _family: Any
+    """The model's class, a `Response`."""
 
     # -- data ---------------------------------------------------------------------------------
 
@@ -144,14 +142,12 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             If a chain diverges.
         """
         self._validate_parameters()
-        offset = offset_of(offset, exposure, self._has_log_link)
+        offset = offset_of(offset, exposure, self._family.log_link)
         metadata = RowMetadata(sample_weight, offset, var_weights)
         if self._fitted_in_blocks(X, y, metadata):
-            self._has_offset = offset is not None
             return self
         X, y = self._validate_pair(X, y, reset=True)
-        found = {"n_samples_seen_": X.shape[0], "_has_offset": offset is not None}
-        self._sample(self._bind(X, y, metadata), X, y, **found)
+        self._sample(self._bind(X, y, metadata), X, y, metadata, {})
         return self
 
     def score(self, X, y, sample_weight=None, offset=None) -> float:
@@ -336,7 +332,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
 
     def _mixture(self, X, offset, exposure) -> Mixture:
         """Distributions of y under the draws that count."""
-        offset = offset_of(offset, exposure, self._has_log_link)
+        offset = offset_of(offset, exposure, self._family.log_link)
         model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
         if not weights.all():  # a mean may be infinite, and 0 times that is not 0
             draws, weights = draws[weights > 0], weights[weights > 0]

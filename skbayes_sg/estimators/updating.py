@@ -195,13 +195,20 @@ def _of_information(distribution: Distribution) -> list[str]:
 def moments_of(estimator: Any) -> tuple[NDArray, NDArray, Any]:
     """Means and standard deviations of the coefficients, and means of the intercepts."""
     distribution = _known(estimator)
-    model, has_rows = estimator.model_, estimator._has_rows
-    blocks = model.unpack(distribution.mean)
-    std = np.sqrt(model.unpack(distribution.variance)["coef"])
-    intercept = blocks.get("intercept", np.zeros(len(std)))
-    if has_rows:
-        return blocks["coef"].copy(), std, intercept
-    return blocks["coef"][0].copy(), std[0], float(intercept[0])
+    coef, intercept = coef_and_intercept(estimator, distribution.mean)
+    std = coef_and_intercept(estimator, np.sqrt(distribution.variance))[0]
+    return coef.copy(), std, intercept if estimator._has_rows else float(intercept)
+
+
+def coef_and_intercept(estimator: Any, theta: NDArray) -> tuple[NDArray, NDArray]:
+    """Coefficients and intercepts of parameters (..., D), zeros without intercepts.
+
+    They are views, with an axis for the logits where `coef_` has one.
+    """
+    blocks = estimator.model_.unpack(theta)
+    coef = blocks["coef"]
+    intercept = blocks.get("intercept", np.zeros(coef.shape[:-1]))
+    return (coef, intercept) if estimator._has_rows else (coef[..., 0, :], intercept[..., 0])
 
 
 def shape_of_draws(estimator: Any) -> tuple[int, int]:

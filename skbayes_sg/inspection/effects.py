@@ -263,7 +263,7 @@ class _Averages:
                 raise ValueError("positive is a class of two; with more, each has a row")
             require_choice("positive", positive, self.classes)
         self.is_turned = positive is not None and positive == self.classes[0]
-        offset = offset_of(known[0], known[1], getattr(self.estimator, "_has_log_link", False))
+        offset = offset_of(known[0], known[1], getattr(self.estimator.model_, "log_link", False))
         self.offset = None if offset is None else np.asarray(offset)
         self.kept, self.weights = draws_enough(self.estimator, n_draws)
 
