@@ -14,7 +14,7 @@ from skbayes_sg.data.row_metadata import metadata_of_fit, offset_of
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import labels_by, names_of_inputs
-from skbayes_sg.inspection.summary import Coefficients, as_asked, quantities, require_draws
+from skbayes_sg.inspection.summary import as_asked, quantities, require_draws
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given
 from skbayes_sg.linalg import FULL
@@ -126,12 +126,11 @@ def sandwich_summary(
     covariance = _covariance(estimator, given, counts, member)
 
     # rows of the table are linear in the parameters
-    found, features, logits = as_asked(estimator, Coefficients.of(estimator), scaler, reference)
-    axes = Coefficients.in_points(estimator, np.eye(estimator.model_.dim)[None])
-    axes = as_asked(estimator, axes, scaler, reference)[0]
+    found, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
+    axes = as_asked(estimator, np.eye(estimator.model_.dim)[None], scaler, reference)[0][0]
     if hasattr(estimator, "_terms_beside"):  # an intercept is a part of thresholds
-        axes = axes._replace(intercept=None)
-    along = axes.stacked()[0]
+        axes = axes[..., :-1]
+    along = axes.reshape(len(axes), -1)
     n = along.shape[1]
     if scaler is None:
         features = names_of_inputs(estimator, before)

@@ -11,7 +11,7 @@ from scipy.special import softmax, xlogy
 from skbayes_sg.data.row_metadata import metadata_of_fit
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import logit_names, names_of_inputs
-from skbayes_sg.inspection.summary import Coefficients, quantities, require_draws
+from skbayes_sg.inspection.summary import coefficients_of, quantities, require_draws
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given, kept_draws, log_likelihoods, log_priors
 
@@ -100,7 +100,7 @@ def prior_sensitivity(
     likelihood = np.concatenate([part.sum(axis=1) for part in parts])
     prior = log_priors(estimator, flat, kept)[0]
     features, logits = names_of_inputs(estimator, before), logit_names(estimator)
-    found = Coefficients.of(estimator)
+    found = coefficients_of(estimator, estimator.draws_)
     labels, names, drawn = quantities(estimator, found, features, logits)
     values = drawn[:, kept].reshape(len(flat), -1).T.astype(np.float64)
     rates = np.array(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,50 +29,16 @@ _REMEDY = (
 )
 
 
-class Coefficients(NamedTuple):
-    """Draws of coefficients and intercepts, for one logit or one per class."""
+def coefficients_of(estimator: Any, theta: NDArray) -> NDArray:
+    """Coefficients, and the intercept last if there is one, of points (chains, draws, D).
 
-    coef: NDArray
-    """(chains, draws, logits, features)"""
-    intercept: NDArray | None
-    """(chains, draws, logits)"""
-
-    @classmethod
-    def of(cls, estimator: Any) -> Coefficients:
-        """In the units that the estimator is given."""
-        return cls.in_points(estimator, estimator.draws_)
-
-    @classmethod
-    def in_points(cls, estimator: Any, theta: NDArray) -> Coefficients:
-        """Of other points than the draws, (chains, draws, D)."""
-        blocks = estimator.model_.unpack(theta)
-        return cls(blocks["coef"], blocks.get("intercept"))
-
-    def unscaled(self, origin: NDArray, unit: NDArray) -> Coefficients:
-        """Of columns x in place of (x - origin) / unit; a shift makes an intercept."""
-        coef = self.coef / unit
-        shift = coef @ origin
-        if self.intercept is None and not origin.any():
-            return Coefficients(coef, None)
-        return Coefficients(coef, (0.0 if self.intercept is None else self.intercept) - shift)
-
-    def against(self, reference: int | None) -> Coefficients:
-        """Minus those of one logit, which is left out, or minus the mean over all logits."""
-
-        def contrast(draws: NDArray) -> NDArray:
-            if reference is None:
-                return draws - draws.mean(axis=2, keepdims=True)
-            return np.delete(draws - draws[:, :, [reference]], reference, axis=2)
-
-        return Coefficients(
-            contrast(self.coef), None if self.intercept is None else contrast(self.intercept)
-        )
-
-    def stacked(self) -> NDArray:
-        """All as (chains, draws, quantities): logit by logit, with the intercept last."""
-        parts = [self.coef] if self.intercept is None else [self.coef, self.intercept[..., None]]
-        each = np.concatenate(parts, axis=3)
-        return each.reshape(*each.shape[:2], -1)
+    The shape is (chains, draws, logits, features [+ 1]).
+    """
+    blocks = estimator.model_.unpack(theta)
+    parts = [blocks["coef"]]
+    if "intercept" in blocks:
+        parts.append(blocks["intercept"][..., None])
+    return np.concatenate(parts, axis=3)
 
 
 def of_groups(estimator: Any, level: float, full: bool):
@@ -104,14 +70,14 @@ def of_coefficients(
     require_draws(estimator)
     if most is not None:
         require_integer("most", most, 1, " or None")
-    found, features, logits = as_asked(estimator, Coefficients.of(estimator), scaler, reference)
+    found, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
     if is_turned(estimator, positive):
-        found = Coefficients(-found.coef, None if found.intercept is None else -found.intercept)
+        found = -found
     labels, names, draws = quantities(estimator, found, features, logits)
     weights, ratio = estimator.draw_weights_, estimator.model_.ratio
     columns = figures_of(draws, weights, level, ratio=ratio, rope=rope, full=full)
     if ratio and not hasattr(estimator, "_terms_beside"):
-        beside = found.stacked().shape[2]  # from there on rows are no coefficients, as a dispersion
+        beside = found[0, 0].size  # from there on rows are no coefficients, as a dispersion
         for name in (name for name in columns if name.startswith(ratio)):
             columns[name][beside:] = np.nan
     # Rows of coefficients, as opposed to intercepts and parameters of the family.
@@ -165,23 +131,32 @@ def compared_classes(estimator: Any, reference: Any, positive: Any) -> str | Non
 
 
 def as_asked(
-    estimator: Any, found: Coefficients, scaler: Any, reference: Any
-) -> tuple[Coefficients, list[str], list[str]]:
-    """Coefficients in the units before a scaler, of differences of classes, and their names."""
+    estimator: Any, theta: NDArray, scaler: Any, reference: Any
+) -> tuple[NDArray, list[str], list[str]]:
+    """`coefficients_of` columns before a scaler, of differences of classes, and their names."""
+    found = coefficients_of(estimator, theta)
     features, logits = feature_names(estimator), logit_names(estimator)
-    if scaler is not None:
-        found = found.unscaled(*units_before(scaler, len(features)))
+    if scaler is not None:  # of columns x in place of (x - origin) / unit
+        origin, unit = units_before(scaler, len(features))
+        coef, intercept = found[..., : len(features)] / unit, found[..., len(features) :]
+        if origin.any():  # a shift makes an intercept
+            shift = (coef @ origin)[..., None]
+            intercept = intercept - shift if intercept.size else -shift
+        found = np.concatenate([coef, intercept], axis=3)
         if not hasattr(estimator, "feature_names_in_"):
             features = [str(name) for name in scaler.get_feature_names_out()]
     if logits or reference is not None:
         position = _position(reference, estimator)
-        found = found.against(position)
+        if position is None:
+            found = found - found.mean(axis=2, keepdims=True)
+        else:
+            found = np.delete(found - found[:, :, [position]], position, axis=2)
         logits = [name for k, name in enumerate(logits) if k != position]
     return found, features, logits
 
 
 def quantities(
-    estimator: Any, found: Coefficients, features: list[str], logits: list[str]
+    estimator: Any, found: NDArray, features: list[str], logits: list[str]
 ) -> tuple[list, list[str], NDArray]:
     """The coefficients of features and logits, and all other parameters as users know them.
 
@@ -192,12 +167,12 @@ def quantities(
     beside = [each for each in blocks.items() if each[0] not in ("coef", "intercept")]
     others = dict(estimator.model_.natural(*each) for each in beside)
     if hasattr(estimator, "_terms_beside"):
-        others, found = estimator._terms_beside(found.intercept), found._replace(intercept=None)
-    has_intercept = found.intercept is not None
-    names = ["intercept"] * has_intercept + list(others)
+        others, found = estimator._terms_beside(found[..., -1]), found[..., :-1]
+    names = ["intercept"] * (found.shape[3] - len(features)) + list(others)
     # a name that a feature has too stands in parentheses
     terms = features + [f"({name})" if name in features else name for name in names]
-    draws = np.concatenate([found.stacked(), *others.values()], axis=2)
+    of_logits = found.reshape(*found.shape[:2], -1)
+    draws = np.concatenate([of_logits, *others.values()], axis=2)
     if not logits:
         return terms, ["term"], draws
     return [(label, term) for label in logits for term in terms], ["class", "term"], draws
