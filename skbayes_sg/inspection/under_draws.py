@@ -107,34 +107,17 @@ def new_rows(estimator: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:
     model, rng = estimator.model_, np.random.default_rng(0)
     for draws in _some(flat):
         blocks = given.blocks(8 * len(draws) * model.widest)
-        if hasattr(model, "draw"):
+        if not hasattr(estimator, "classes_"):
             outputs = np.concatenate([model.outputs(draws, X) for X, _ in blocks], axis=2)
             yield model.draw(outputs, rng)
             continue
         mean = np.concatenate([model.predict(draws, X) for X, _ in blocks], axis=2)
-        if not hasattr(estimator, "classes_"):
-            given_variance = _noise_variance(model)
-            variance = np.exp(draws[:, -1:]) if given_variance is None else given_variance
-            noise = rng.standard_normal((len(draws), mean.shape[2]))
-            yield mean[:, 0] + np.sqrt(variance) * noise
-            continue
         u = rng.random((len(draws), 1, mean.shape[2]))
         # one output is the probability of the second class; of more, the last takes what is left
         if mean.shape[1] == 1:
             yield (u < mean).sum(axis=1)
         else:
             yield (u > np.cumsum(mean[:, :-1], axis=1)).sum(axis=1)
-
-
-def _noise_variance(model: Any) -> float | None:
-    """Of normal numbers; None if it is a parameter."""
-    if not hasattr(model, "noise_variance"):
-        raise ValueError(
-            "new rows are normal numbers or labels, and "
-            f"{type(model).__name__} has neither a noise_variance nor classes; draw from "
-            "model_.predict yourself"
-        )
-    return model.noise_variance
 
 
 def _some(flat: NDArray) -> Iterator[NDArray]:
