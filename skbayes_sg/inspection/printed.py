@@ -73,7 +73,7 @@ def rounded(table: Any):
         cells[header] = [f"[{a}, {b}]" for a, b in pairs]
     labels, names = _index(table)
     texts_of = {header: np.array(column, dtype=object) for header, column in cells.items()}
-    return made(labels, names, texts_of, dict(_attrs(table)))
+    return made(labels, names, texts_of, dict(table.attrs))
 
 
 def to_latex(table: Any, *, caption: str | None = None, label: str | None = None) -> str:
@@ -163,7 +163,7 @@ def _parts(table: Any) -> tuple[list[str], list[list[str]], list[str]]:
     """Heading, rows and notes, as text."""
     texts = rounded(table)
     labels, names = _index(table)
-    facts, columns = _attrs(table), _columns(texts)
+    facts, columns = table.attrs, _columns(texts)
     first = [str(facts.get("quantity", "")), *[""] * (len(names) - 1)]
     rows = []
     for k, label in enumerate(labels):
@@ -182,16 +182,11 @@ def _columns(table: Any) -> list[str]:
     return [name for name in table if name not in ("index", "attrs")]
 
 
-def _attrs(table: Any) -> dict[str, Any]:
-    return table.get("attrs", table.attrs)
-
-
 def _index(table: Any) -> tuple[list, list[str]]:
-    """Labels of the rows, and names of their levels."""
-    if "index" in table:
-        labels = table["index"]
-        return labels, [""] * (1 if isinstance(labels[0], str) else len(labels[0]))
-    return table.index.tolist(), list(table.index.names)
+    """Labels of the rows, and names of their levels, which a table without pandas has not."""
+    labels = list(table.index)
+    nameless = [""] * (1 if isinstance(labels[0], str) else len(labels[0]))
+    return labels, list(getattr(table.index, "names", nameless))
 
 
 def _column(name: str, values: Any, scale: Any) -> list[str]:
