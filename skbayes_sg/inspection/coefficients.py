@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _PANELS = 5  # side by side
 _LEVELS = (0.5, 0.95)  # of the inner and the outer interval
 
 
+@dataclass(eq=False, repr=False)
 class CoefficientsDisplay:
     """Posterior mean and two central intervals of each coefficient: a forest plot.
 
@@ -67,22 +69,16 @@ class CoefficientsDisplay:
     ['bmi', 'bp', 's5']
     """
 
-    def __init__(
-        self,
-        mean: NDArray,
-        sd: NDArray,
-        inner: NDArray,
-        outer: NDArray,
-        feature_names: Sequence[str],
-        class_names: Sequence[str] = (),
-        *,
-        label: str = "coefficient",
-        odds_ratio: bool = False,
-        factors: Sequence[str] = (),
-    ) -> None:
-        self.mean, self.sd, self.inner, self.outer = mean, sd, inner, outer
-        self.feature_names, self.class_names = feature_names, class_names
-        self.label, self.odds_ratio, self.factors = label, odds_ratio, factors
+    mean: NDArray
+    sd: NDArray
+    inner: NDArray
+    outer: NDArray
+    feature_names: Sequence[str]
+    class_names: Sequence[str] = ()
+    _: KW_ONLY
+    label: str = "coefficient"
+    odds_ratio: bool = False
+    factors: Sequence[str] = ()
 
     @classmethod
     def from_estimator(

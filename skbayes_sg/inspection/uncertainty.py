@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _FEW_POINTS = 300
 _FACES, _EDGES = ("white", "black", "0.6"), ("black", "white", "black")
 
 
+@dataclass(eq=False, repr=False)
 class UncertaintyDisplay:
     """Uncertainty of predictions by cause, over two features, with the data on top.
 
@@ -68,18 +70,13 @@ class UncertaintyDisplay:
     (20, 20)
     """
 
-    def __init__(
-        self,
-        xx0: NDArray,
-        xx1: NDArray,
-        values: dict[str, NDArray],
-        feature_names: Sequence[str],
-        *,
-        points: NDArray | None = None,
-        labels: NDArray | None = None,
-    ) -> None:
-        self.xx0, self.xx1, self.values = xx0, xx1, values
-        self.feature_names, self.points, self.labels = feature_names, points, labels
+    xx0: NDArray
+    xx1: NDArray
+    values: dict[str, NDArray]
+    feature_names: Sequence[str]
+    _: KW_ONLY
+    points: NDArray | None = None
+    labels: NDArray | None = None
 
     @classmethod
     def from_estimator(
