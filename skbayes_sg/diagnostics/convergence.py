@@ -164,8 +164,8 @@ def share(events: NDArray, weights: NDArray | None = None) -> NDArray:
     return yes / (yes + no)
 
 
-def quantile(draws: NDArray, q: float, weights: NDArray | None = None) -> NDArray:
-    """Quantile over chains and draws: interpolated, or that of the weighted sample; shape (D,)."""
+def quantile(draws: NDArray, q: float | NDArray, weights: NDArray | None = None) -> NDArray:
+    """Quantiles over chains and draws: interpolated, or those of the weighted sample; (..., D)."""
     if weights is None or np.ptp(weights) == 0:
         return np.quantile(draws, q, axis=(0, 1))
     flat = draws.reshape(-1, draws.shape[-1])

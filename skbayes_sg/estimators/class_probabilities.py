@@ -103,13 +103,3 @@ def batch_error(deviation: NDArray, weights: NDArray, n_batches: int) -> NDArray
     batches = np.array_split(np.arange(len(weights)), n_batches)
     square = sum(np.tensordot(weights[batch], deviation[batch], axes=1) ** 2 for batch in batches)
     return np.sqrt(square * (n_batches / (n_batches - 1)))
-
-
-def weighted_quantiles(samples: NDArray, q: NDArray, weights: NDArray) -> NDArray:
-    """Quantiles (..., levels) of samples (..., S).
-
-    For equal weights they are interpolated between two samples. Otherwise they are samples: the
-    first at which the sum of the weights reaches the probability.
-    """
-    how: dict[str, Any] = {"weights": weights, "method": "inverted_cdf"} if np.ptp(weights) else {}
-    return np.moveaxis(np.quantile(samples, q, axis=-1, **how), 0, -1)

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.data.rows import row_blocks
+from skbayes_sg.diagnostics import quantile
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
@@ -33,7 +34,6 @@ from skbayes_sg.estimators.class_probabilities import (
     log_averaged,
     probabilities,
     under_each,
-    weighted_quantiles,
 )
 from skbayes_sg.estimators.mixture_predictions import ends_of
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
@@ -378,7 +378,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), BLOCK_BYTES):
             p = under_each(model, X[rows], draws)
-            ends[rows] = weighted_quantiles(p.transpose(2, 1, 0), ends_of(level), weights)
+            found = quantile(p.reshape(1, len(p), -1), ends_of(level), weights)
+            ends[rows] = found.reshape(2, *p.shape[1:]).T
         both = ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
         return both.astype(X.dtype, copy=False)
 

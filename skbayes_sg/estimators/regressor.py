@@ -12,13 +12,13 @@ from sklearn.utils import column_or_1d
 
 from skbayes_sg.data import at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, offset_of
+from skbayes_sg.diagnostics import quantile
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
     rows_that_count,
     with_offset,
 )
-from skbayes_sg.estimators.class_probabilities import weighted_quantiles
 from skbayes_sg.estimators.mixture_predictions import (
     OF_INTERVALS,
     Mixture,
@@ -367,7 +367,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
                     parts.append((ends, weights @ model.width(outputs)))
                 else:
                     means = model.mean(outputs)
-                    ends = weighted_quantiles(means.T, q, weights)
+                    ends = quantile(means[None], q, weights).T
                     parts.append((ends, means.std(axis=0)))
         return tuple(self._of_rows(list(part)) for part in zip(*parts, strict=True))
 
