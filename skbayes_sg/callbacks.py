@@ -337,16 +337,10 @@ class CallbackRunner:
         self._estimator, self._twin = estimator, twin
         self._data, self._started = data, perf_counter()
         self._callbacks = list(getattr(estimator, "_skl_callbacks", ()))
-        self._own: list[Callback] = []
-        self.checkpoint: Checkpoint | None = None
-        now, self.end = time(), inf
-        for callback in self._callbacks:
-            if isinstance(callback, Callback):
-                self._own.append(callback)
-            if isinstance(callback, TimeLimit):
-                self.end = min(self.end, now + callback.seconds)
-            if isinstance(callback, Checkpoint):
-                self.checkpoint = self.checkpoint or callback
+        self._own = [each for each in self._callbacks if isinstance(each, Callback)]
+        limits = [each.seconds for each in self._own if isinstance(each, TimeLimit)]
+        self.end = time() + min(limits, default=inf)
+        self.checkpoint = next((each for each in self._own if isinstance(each, Checkpoint)), None)
         self._last: Progress | None = None
         self.ended: list[str] = []
         self.enough = False
