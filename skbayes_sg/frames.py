@@ -53,16 +53,9 @@ def row_labels(X: Any) -> list[str]:
     return [str(label) for label in (range(len(X)) if index is None else index)]
 
 
-def is_missing(X: Any, column: int) -> NDArray:
+def is_missing(X: Any, number: int) -> NDArray:
     """Whether the cells of a column are missing: NaN, None, NA, NaT or null; (n_rows,)."""
-    frame = _frame(X)
-    if frame is None:
-        return np.isnan(X[:, column])
-    cells = frame[:, column]
-    missing = cells.is_null().to_numpy().astype(bool)
-    if cells.dtype.is_float():  # polars and pyarrow tell NaN from null
-        missing = missing | np.isnan(cells.to_numpy().astype(np.float64))
-    return missing
+    return cells_of(column(X, number))[1]
 
 
 def is_number(X: Any, column: int) -> bool:
