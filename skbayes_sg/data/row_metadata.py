@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from skbayes_sg.data.blockwise import in_partitions
-from skbayes_sg.validation import real_array
+from skbayes_sg.validation import real_array, require_bounded
 
 
 class RowMetadata(NamedTuple):
@@ -88,8 +88,7 @@ def known_columns(offset: ArrayLike, n_rows: int, n_offsets: int) -> NDArray:
     if values.ndim and values.shape != shape:
         of_classes = "" if n_offsets == 1 else ", one for each class or response"
         raise ValueError(f"offset must have shape {shape}{of_classes}, got {values.shape}")
-    if not (np.abs(values) <= 1e100).all():
-        raise ValueError("offset must hold finite numbers of at most 1e+100")
+    require_bounded("offset", values)
     return np.broadcast_to(values, shape).reshape(n_rows, n_offsets)
 
 
