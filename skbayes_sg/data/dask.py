@@ -8,7 +8,6 @@ and of the pool, leaves a worker.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from operator import call, itemgetter
 from typing import Any
@@ -18,7 +17,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.blockwise import Source, entrywise, pieces
+from skbayes_sg.data.blockwise import Reader, Source, entrywise, pieces
 from skbayes_sg.data.rows import Batch
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.scores import dense
@@ -55,13 +54,9 @@ class OnWorkers(Source):
             raise ValueError("X has no rows")
         self._starts = np.concatenate([[0], ends[:-1]])
         self._y = _aligned("y", y, ends)
-        self._weight = (
-            [None] * len(ends) if weight is None else _aligned("sample_weight", weight, ends)
-        )
-        self._known, self.n_known = [None] * len(ends), 0
-        if known is not None:
-            self._known = _aligned("offset", known, ends)
-            self.n_known = known.shape[1] if known.ndim == 2 else 1
+        self._weight = _aligned("sample_weight", weight, ends)
+        self._known = _aligned("offset", known, ends)
+        self.n_known = 0 if known is None else known.shape[1] if known.ndim == 2 else 1
         names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
         names += ["offset"] * self.n_known
         self.place = partial(_place, self._starts, names)
@@ -69,8 +64,11 @@ class OnWorkers(Source):
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
     ) -> tuple:
+        def total(batch: Batch) -> tuple:
+            return total_of(function, pieces(batch, row_size, pairs))
+
         # a value of the graph goes once to each worker, the function of a task with each task
-        visit = dask.delayed(_Pass(function, self.dtype, row_size, pairs))
+        visit = dask.delayed(partial(_visited, total, self.dtype))
         each = zip(
             self._starts.tolist(), self._parts, self._y, self._weight, self._known, strict=True
         )
@@ -81,32 +79,23 @@ class OnWorkers(Source):
         return dask.compute(sums[0])[0]
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """One pass: the task of each partition."""
-
-    function: Callable[[Batch], tuple]
-    dtype: np.dtype
-    row_size: int
-    pairs: bool
-
-    def __call__(self, number: int, start: int, *rows: Any) -> tuple:
-        """The sums of a partition of X, y, weights and known columns; () if it has no rows."""
-        X, y, weight, known = rows
-        X, y = _numbers(X, self.dtype, number), np.asarray(y)
-        if known is not None:
-            columns = np.asarray(known, self.dtype).reshape(len(X), -1)
-            X = np.hstack([X, columns])
-        weight = None if weight is None else np.asarray(weight)
-        for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():
-            if values.shape != (len(X),):
-                raise ValueError(
-                    f"partition {number} has {len(X)} rows in X, and {name} has shape "
-                    f"{values.shape}"
-                )
-        with np.errstate(over="ignore", invalid="ignore"):
-            parts = pieces(Batch(X, y, weight, start), self.row_size, self.pairs)
-            return total_of(self.function, parts)
+def _visited(
+    total: Callable[[Batch], tuple], dtype: np.dtype, number: int, start: int, *rows: Any
+) -> tuple:
+    """The total of a partition of X, y, weights and known columns; () if it has no rows."""
+    X, y, weight, known = rows
+    X, y = _numbers(X, dtype, number), np.asarray(y)
+    if known is not None:
+        columns = np.asarray(known, dtype).reshape(len(X), -1)
+        X = np.hstack([X, columns])
+    weight = None if weight is None else np.asarray(weight)
+    for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():
+        if values.shape != (len(X),):
+            raise ValueError(
+                f"partition {number} has {len(X)} rows in X, and {name} has shape {values.shape}"
+            )
+    with np.errstate(over="ignore", invalid="ignore"):
+        return total(Batch(X, y, weight, start))
 
 
 def _place(starts: NDArray, names: list, row: int, column: int | None = None) -> str:
@@ -117,19 +106,16 @@ def _place(starts: NDArray, names: list, row: int, column: int | None = None) ->
 
 def _dtype_of(X: Any) -> np.dtype:
     """float32 if all columns are; ValueError that names columns that are no numbers."""
-    if hasattr(X, "columns"):
-        kinds = {name: getattr(dtype, "kind", "O") for name, dtype in X.dtypes.items()}
-        text = [name for name, kind in kinds.items() if kind not in "biuf"]
-        if text:
-            raise ValueError(
-                f"X holds text or dates in column(s) {', '.join(map(repr, text))}; encode them "
-                "first, for example with get_dummies of categories"
-            )
-        single = all(dtype == np.float32 for dtype in X.dtypes)
-    elif X.dtype.kind not in "biuf":
-        raise ValueError(f"X must hold real numbers, got dtype {X.dtype}; encode its columns")
-    else:
-        single = X.dtype == np.float32
+    if not hasattr(X, "columns"):
+        return Reader(X).dtype
+    kinds = {name: getattr(dtype, "kind", "O") for name, dtype in X.dtypes.items()}
+    text = [name for name, kind in kinds.items() if kind not in "biuf"]
+    if text:
+        raise ValueError(
+            f"X holds text or dates in column(s) {', '.join(map(repr, text))}; encode them "
+            "first, for example with get_dummies of categories"
+        )
+    single = all(dtype == np.float32 for dtype in X.dtypes)
     return np.dtype(np.float32 if single else np.float64)
 
 
@@ -145,7 +131,9 @@ def _partitions(X: Any) -> tuple[list, NDArray]:
 
 
 def _aligned(name: str, values: Any, ends: NDArray) -> list:
-    """One value per row, in the partitions of X, which end at these rows."""
+    """One value per row, or None, in the partitions of X, which end at these rows."""
+    if values is None:
+        return [None] * len(ends)
     if not hasattr(values, "__dask_graph__"):
         values = np.asarray(values)
         several = values.ndim != 1 and name not in _OF_OUTPUTS
@@ -200,9 +188,10 @@ def lazily(function: Callable[..., Any], X: Any, axis: int, of_rows: dict[str, A
     ]
 
     def joined(example: NDArray, select: Callable[[Any], Any]) -> Any:
-        shapes = [(*example.shape[:axis], n, *example.shape[axis + 1 :]) for n in lengths]
+        known = [n if np.isnan(n) else int(n) for n in lengths]
+        shapes = [(*example.shape[:axis], n, *example.shape[axis + 1 :]) for n in known]
         arrays = [
-            da.from_delayed(select(result), _whole(shape), example.dtype)
+            da.from_delayed(select(result), shape, example.dtype)
             for result, shape in zip(results, shapes, strict=True)
         ]
         return da.concatenate(arrays, axis=axis, allow_unknown_chunksizes=True)
@@ -212,11 +201,6 @@ def lazily(function: Callable[..., Any], X: Any, axis: int, of_rows: dict[str, A
     if isinstance(like, tuple):
         return tuple(joined(one, itemgetter(i)) for i, one in enumerate(like))
     return joined(like, lambda r: r)
-
-
-def _whole(shape: tuple) -> tuple:
-    """Numbers of rows as integers, where they are known."""
-    return tuple(n if np.isnan(n) else int(n) for n in shape)
 
 
 def _unless_empty(

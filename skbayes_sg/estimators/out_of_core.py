@@ -185,7 +185,9 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
             if in_partitions(X):
                 from skbayes_sg.data.dask import lazily
 
-                call = partial(_called, self, method.__name__, args, kwargs)
+                def call(part: Any, **some: Any) -> Any:
+                    return getattr(self, method.__name__)(part, *args, **kwargs, **some)
+
                 return lazily(call, X, axis, of_rows)
             reader, parts = Reader(X), []
             for rows, block in zip(reader.slices(), _checked_blocks(reader), strict=True):
@@ -196,12 +198,6 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
         return cast(Method, over_blocks)
 
     return decorated
-
-
-def _called(
-    model: Any, name: str, args: tuple, kwargs: dict[str, Any], X: Any, **of_rows: Any
-) -> Any:
-    return getattr(model, name)(X, *args, **kwargs, **of_rows)
 
 
 def validate_columns(model: Any, X: Any, reset: bool) -> None:
