@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.summary import FEWEST_DRAWS, figures_of
 from skbayes_sg.inspection.table import table
 from skbayes_sg.linalg.sizes import elements_at_a_time
-from skbayes_sg.validation import require_choice, require_integer
+from skbayes_sg.validation import require_choice, require_integer, warn
 
 REMEDY = "give an estimator of this package (of a search its best_estimator_)"
 
@@ -106,11 +105,7 @@ def warn_of_rows(what: str, counts: dict[str, int], n_rows: int) -> None:
     """Say how many rows are left out for want of a cell, by column."""
     if counts:
         words = ", ".join(f"{column} ({n} of {n_rows})" for column, n in counts.items())
-        warnings.warn(
-            f"rows are left out of {what} where the cell is missing: {words}",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn(f"rows are left out of {what} where the cell is missing: {words}", UserWarning)
 
 
 def table_of_outputs(

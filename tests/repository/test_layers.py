@@ -127,11 +127,7 @@ def test_joblib_validation_and_warnings_live_in_one_place_each():
             warning.add(path.relative_to(PACKAGE).as_posix())
     assert users["joblib"] | users["sklearn.utils.parallel"] == {"chains"}
     assert users["sklearn.utils.validation"] <= {"estimators", "inspection"}
-    # beside that of fits: of rows with missing cells
-    assert warning == {
-        "validation.py",
-        "inspection/responses.py",
-    }
+    assert warning == {"validation.py"}
     assert of_library == {"dask": {"data/dask.py"}, "narwhals": {"frames.py"}}
 
 
