@@ -392,9 +392,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self.diagnostics_ = fit.figures
         set_learned(self, fit.learned)
         self._read_off(fit)
-        for name in ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_"):
-            if not np.isfinite(vars(self).get(name, 0.0)).all():
-                require_finite(**{name: vars(self)[name]})
+        names = ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_")
+        require_finite(**{name: vars(self)[name] for name in names if name in vars(self)})
 
     # -- draws --------------------------------------------------------------------------------
 
