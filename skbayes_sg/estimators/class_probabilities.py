@@ -70,8 +70,6 @@ def probabilities(model: Any, X, draws: NDArray) -> Iterator[tuple[slice, NDArra
 
 def under_each(model: Model, X: Any, draws: NDArray) -> NDArray:
     """Predictions of a block of rows under every draw, (S, outputs, n)."""
-    if not model.keeps_sparse(X):
-        return model.predict(draws, dense(X))
     return np.concatenate([each for _, each in _under_some(model, draws, X, len(draws))])
 
 
