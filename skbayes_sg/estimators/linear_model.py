@@ -831,11 +831,16 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         return self
 
 
-def dispersion_samples(estimator: Any) -> NDArray:
-    """Draws of the dispersion, (n_chains, n_draws)."""
-    return np.exp(estimator.model_.unpack(estimator.draws_)["log_dispersion"][..., 0])
+def of_draws(block: str) -> property:
+    """Attribute: draws of a parameter of the family in its own unit, (n_chains, n_draws)."""
+
+    def drawn(estimator: Any) -> NDArray:
+        model = estimator.model_
+        return model.natural(block, model.unpack(estimator.draws_)[block][..., 0])[1]
+
+    return property(drawn)
 
 
-def dispersion(estimator: Any) -> float:
-    """Posterior mean of the dispersion."""
-    return float(moments(estimator.dispersion_samples_, estimator.draw_weights_)[0])
+def mean_of(samples: str) -> property:
+    """Attribute: the posterior mean of such draws."""
+    return property(lambda self: float(moments(getattr(self, samples), self.draw_weights_)[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skbayes_sg.estimators.linear_model import LinearRegressor, dispersion, dispersion_samples
+from skbayes_sg.estimators.linear_model import LinearRegressor, mean_of, of_draws
 from skbayes_sg.models import NegativeBinomial
 
 
@@ -89,5 +89,5 @@ class BayesianNegativeBinomialRegressor(LinearRegressor):
     """
 
     _family = NegativeBinomial
-    dispersion_samples_ = property(dispersion_samples)
-    dispersion_ = property(dispersion)
+    dispersion_samples_ = of_draws("log_dispersion")
+    dispersion_ = mean_of("dispersion_samples_")

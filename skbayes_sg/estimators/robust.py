@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sg.diagnostics import moments
-from skbayes_sg.estimators.linear_model import LinearRegressor
+from skbayes_sg.estimators.linear_model import LinearRegressor, mean_of, of_draws
 from skbayes_sg.models import Student
 from skbayes_sg.posterior import Posterior
 
@@ -118,6 +117,10 @@ class BayesianRobustRegressor(LinearRegressor):
     """
 
     _family = Student
+    scale_samples_ = of_draws("log_scale")
+    scale_ = mean_of("scale_samples_")
+    degrees_of_freedom_samples_ = of_draws("log_freedom_above_one")
+    degrees_of_freedom_ = mean_of("degrees_of_freedom_samples_")
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """Also a warning about rows that the model takes for noiseless."""
@@ -141,27 +144,3 @@ class BayesianRobustRegressor(LinearRegressor):
         if 0.5 < share < 1:
             warnings = [*warnings, _TIED.format(share, what, least)]
         return super()._explained(posterior, warnings)
-
-    @property
-    def scale_samples_(self) -> NDArray:
-        """Draws of the scale, (n_chains, n_draws)."""
-        return self._natural("log_scale")
-
-    @property
-    def degrees_of_freedom_samples_(self) -> NDArray:
-        """Draws of the degrees of freedom, (n_chains, n_draws)."""
-        return self._natural("log_freedom_above_one")
-
-    @property
-    def scale_(self) -> float:
-        """Posterior mean of the scale."""
-        return float(moments(self.scale_samples_, self.draw_weights_)[0])
-
-    @property
-    def degrees_of_freedom_(self) -> float:
-        """Posterior mean of the degrees of freedom."""
-        return float(moments(self.degrees_of_freedom_samples_, self.draw_weights_)[0])
-
-    def _natural(self, name: str) -> NDArray:
-        block = self.model_.unpack(self.draws_)[name][..., 0]
-        return self.model_.natural(name, block)[1]
