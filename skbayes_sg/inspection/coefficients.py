@@ -305,15 +305,10 @@ def _moments(model: Any, unit: NDArray) -> tuple[NDArray, NDArray, NDArray, NDAr
     draws = draws.reshape(*draws.shape[:2], -1)
     mean, sd = moments(draws, weights)
     inner, outer = (
-        np.stack([quantile(draws, (1 + side * level) / 2, weights) for side in (-1, 1)], axis=-1)
+        quantile(draws, 0.5 + 0.5 * level * np.array([-1, 1]), weights).T.reshape(*shape, 2)
         for level in _LEVELS
     )
-    return (
-        mean.reshape(shape),
-        sd.reshape(shape),
-        inner.reshape(*shape, 2),
-        outer.reshape(*shape, 2),
-    )
+    return mean.reshape(shape), sd.reshape(shape), inner, outer
 
 
 def _logarithmic(ax: Any, decades: float) -> None:

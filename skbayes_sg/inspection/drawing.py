@@ -64,13 +64,6 @@ def literal(label: Any) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def last_step(estimator: Any) -> tuple[Any, Pipeline | None]:
-    """The last step of a Pipeline and the steps before it, if any; else the estimator itself."""
-    if not isinstance(estimator, Pipeline):
-        return estimator, None
-    return estimator[-1], estimator[:-1] if len(estimator) > 1 else None
-
-
 def require_method(display: Callable, estimator: Any, method: str, remedy: str) -> None:
     """Raise ValueError unless the estimator has the method that a picture or table is made from."""
     if not hasattr(estimator, method):
@@ -83,8 +76,13 @@ def require_method(display: Callable, estimator: Any, method: str, remedy: str) 
 def fitted_step(
     display: Callable, estimator: Any, remedy: str, *methods: str
 ) -> tuple[Any, Pipeline | None]:
-    """`last_step`, which must be fitted and have what a picture or table is made from."""
-    model, before = last_step(estimator)
+    """The last step of a Pipeline and the steps before it, if any; else the estimator itself.
+
+    It must be fitted and have what a picture or table is made from.
+    """
+    model, before = estimator, None
+    if isinstance(estimator, Pipeline):
+        model, before = estimator[-1], estimator[:-1] if len(estimator) > 1 else None
     check_is_fitted(model)
     for method in methods:
         require_method(display, model, method, remedy)

@@ -217,9 +217,8 @@ def figures_of(
     require_level(level)
     mean, sd = diagnostics.moments(draws, weights)
     ends = f"eti{100 * level:g}_lb", f"eti{100 * level:g}_ub"
-    low, middle, high = (
-        diagnostics.quantile(draws, q, weights) for q in ((1 - level) / 2, 0.5, (1 + level) / 2)
-    )
+    at = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
+    low, middle, high = diagnostics.quantile(draws, at, weights)
     columns = {"mean": mean, "sd": sd, ends[0]: low, ends[1]: high}
     if full:
         shortest = diagnostics.hdi(draws, level, weights)
