@@ -433,8 +433,21 @@ def chunk_of(
         )
     first = not hasattr(estimator, "model_")
     X, y = estimator._validate_data(X, y, reset=first)
-    given = None if classes is None else np.asarray(getattr(classes, "categories", classes))
-    return X, y, known_classes(y, given, None if first else estimator.classes_)
+    if first and classes is None:
+        raise ValueError(
+            "classes must be given in the first call of partial_fit: all labels that may occur"
+        )
+    known: Any = None if first else estimator.classes_
+    if classes is not None:
+        given = np.asarray(getattr(classes, "categories", classes))
+        ordered = _sorted("classes", given)
+        known = classes_of(ordered) if first else known
+        if not np.array_equal(ordered, known):
+            raise ValueError(
+                f"classes={shown(given)} are not those of the first call, {shown(known)}"
+            )
+    require_known(y, known)
+    return X, y, known
 
 
 def class_weights(
@@ -504,25 +517,6 @@ def require_known(y: NDArray, classes: NDArray) -> None:
     new = np.setdiff1d(_sorted("y", y), classes, assume_unique=True)
     if new.size:
         raise ValueError(f"y holds {shown(new)}, which is not among the classes {shown(classes)}")
-
-
-def known_classes(y: NDArray, classes: NDArray | None, before: NDArray | None) -> NDArray:
-    """All labels that may occur in a stream: `before` are those of the first call."""
-    if classes is None and before is None:
-        raise ValueError(
-            "classes must be given in the first call of partial_fit: all labels that may occur"
-        )
-    known = before
-    if classes is not None:
-        given = _sorted("classes", classes)
-        known = classes_of(given) if before is None else before
-        if not np.array_equal(given, known):
-            raise ValueError(
-                f"classes={shown(classes)} are not those of the first call, {shown(known)}"
-            )
-    assert known is not None
-    require_known(y, known)
-    return known
 
 
 def labels_are_missing(y: Any) -> bool:
