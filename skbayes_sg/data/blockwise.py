@@ -186,18 +186,14 @@ class Reader:
         self.X = X
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row that has been read."""
-        return self.dtype.itemsize * self.X.shape[1]
-
     def slices(self) -> list[slice]:
         """All rows in blocks of about 4 MB, or of whole chunks: a chunk is decompressed once."""
         chunks = getattr(self.X, "shards", None) or getattr(self.X, "chunks", None)
-        step = max(1, _BLOCK_BYTES // self.row_bytes)
-        if chunks is not None and chunks[0] * self.row_bytes <= 1 << 26:  # 64 MB
+        row_bytes = self.dtype.itemsize * self.X.shape[1]
+        step = max(1, _BLOCK_BYTES // row_bytes)
+        if chunks is not None and chunks[0] * row_bytes <= 1 << 26:  # 64 MB
             step = max(1, step // chunks[0]) * chunks[0]
-        return row_blocks(self.X.shape[0], self.row_bytes, step * self.row_bytes)
+        return row_blocks(self.X.shape[0], row_bytes, step * row_bytes)
 
     def read(self, rows: slice) -> NDArray:
         """A block, without a check of its numbers."""
