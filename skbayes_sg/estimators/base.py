@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from types import MappingProxyType
@@ -21,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
@@ -682,14 +679,6 @@ def merged(data: InMemory, model: Model, never: bool) -> InMemory:
 
 
 # -- ends of a call of `fit` or `partial_fit`: a result, or an error and no change at all ----
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Show no ConvergenceWarning of a fit whose warnings are handed on in another way."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 class KeptInterrupt(KeyboardInterrupt):

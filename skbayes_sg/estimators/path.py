@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.utils import Bunch
 
 from skbayes_sg.chains.run import in_parallel
 from skbayes_sg.data.row_metadata import RowMetadata
-from skbayes_sg.estimators.base import BayesianEstimator, quietly
+from skbayes_sg.estimators.base import BayesianEstimator
 from skbayes_sg.inference.diagnose import of_bias, of_contrasts
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import ConstantSGD, Sampler
@@ -247,7 +249,7 @@ def _learned_by_sgd(model: BayesianEstimator, data: _Data, n_blocks: int) -> _Le
             sampler=ConstantSGD("scalar", batch_size=size), burn_in="auto", thin="auto"
         )
         try:
-            with quietly():
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
                 found = _learned(model, data)
         except (ValueError, FloatingPointError) as error:
             if size <= _SMALLEST_BATCH:
