@@ -155,7 +155,6 @@ FOR = [
     ("estimators/coefficient_prior.py", "{} has a scale for each column", COEFFICIENTS),
     ("estimators/updating.py", "", COEFFICIENTS),  # functions of these estimators
     ("inference/diagnose.py", ", or temperature", NETWORKS),
-    ("inspection/under_draws.py", "new rows are normal", having("noise_variance")),
     ("posterior/targets.py", "prior_groups, and a prior", COEFFICIENTS),
     ("priors/shrinkage.py", "prior: ", COEFFICIENTS),
     ("samplers/constant_sgd.py", "the gradient has no noise", having("correction")),
