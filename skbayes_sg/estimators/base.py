@@ -182,6 +182,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """X with what is known of rows, y and weights, validated, of data of the fitted shape."""
         raise NotImplementedError
 
+    def _tempered(self, posterior: Posterior, streaming: bool) -> Posterior:
+        """The posterior at the temperature of the estimator; by default it is Bayes's."""
+        return posterior
+
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about the data, before the chains run."""
         return []

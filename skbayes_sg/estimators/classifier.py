@@ -125,7 +125,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             of_row = factors[order][np.searchsorted(labels[order], data.y)]
             of_row = of_row if data.weight is None else of_row * data.weight
             data = replace(data, weight=in_dtype(WEIGHTS, of_row, X.dtype))
-        return Posterior(model, data, self._prior(model, data, classes, streaming))
+        posterior = Posterior(model, data, self._prior(model, data, classes, streaming))
+        return self._tempered(posterior, streaming)
 
     def _checked_rows(self, X, y, metadata: RowMetadata):
         X, y = self._validate_data(X, y, reset=False)

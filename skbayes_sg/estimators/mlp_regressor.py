@@ -21,7 +21,7 @@ from skbayes_sg.estimators.base import (
 )
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
-from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
+from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow
 from skbayes_sg.estimators.regressor import BayesianRegressor
 from skbayes_sg.inference.engine import Options
 from skbayes_sg.inference.online_chain import population
@@ -167,7 +167,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         few = merged(data, posterior.model, streaming or self.sampler is not None)
         if few is not data:
             posterior = self._scaled(few, streaming)
-        return tempered(self, posterior, streaming)
+        return self._tempered(posterior, streaming)
 
     def _scaled(self, data: InMemory, streaming: bool) -> Posterior:
         """The posterior given responses by their mean and spread; a stream keeps those it has."""

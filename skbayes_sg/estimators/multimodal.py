@@ -145,6 +145,12 @@ class Multimodal(BayesianEstimator):
             )
         return float(self.temperature)
 
+    def _tempered(self, posterior: Posterior, streaming: bool) -> Posterior:
+        """The posterior at the temperature; a stream is at 1 by default."""
+        if streaming and self.temperature is None:
+            return posterior
+        return posterior.tempered(self._temperature())
+
     def _in_modes(self) -> bool:
         """Whether the default sampler of chains in modes runs."""
         return self.sampler is None and self._temperature() != 1
@@ -303,13 +309,6 @@ class Multimodal(BayesianEstimator):
         p are the probabilities `_under_draws` of these rows.
         """
         raise NotImplementedError
-
-
-def tempered(estimator: Any, posterior: Posterior, streaming: bool) -> Posterior:
-    """The posterior at the temperature; a stream is at 1 by default."""
-    if streaming and estimator.temperature is None:
-        return posterior
-    return posterior.tempered(estimator._temperature())
 
 
 def counting_draws(estimator: Any) -> NDArray:

@@ -12,7 +12,7 @@ from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.base import all_or_nothing, of_chunk
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier, chunk_of
-from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow, tempered
+from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow
 from skbayes_sg.inference import averages
 from skbayes_sg.inference.online_chain import population
 from skbayes_sg.posterior import Posterior
@@ -25,17 +25,6 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
     _: KW_ONLY
     class_weight: dict | str | None = None
     n_predict_draws: int | str | None = "auto"
-
-    def _bind(
-        self,
-        X,
-        y: NDArray,
-        classes: NDArray,
-        metadata: RowMetadata,
-        n_total: float | None = None,
-    ) -> Posterior:
-        posterior = super()._bind(X, y, classes, metadata, n_total)
-        return tempered(self, posterior, n_total is not None)
 
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, n_total: float | None = None, offset=None) -> Self:
