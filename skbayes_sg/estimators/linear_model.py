@@ -182,8 +182,10 @@ class LinearModel(BayesianEstimator):
         right. NaN for the first rows, before which there is only the prior.
     diagnostics_ : dict of str to float
         ``r_hat_max`` and ``r_hat_limit``, above which the fit warns
-        (math/diagnostics.md#many-chains). ``ess_min`` (bulk), ``ess_tail_min``, ``ess_per_pass``.
-        ``sd_error``, the largest relative Monte Carlo error of a standard deviation.
+        (math/diagnostics.md#many-chains). ``r_hat_coef`` under the horseshoe, of the coefficients:
+        whether chains agree on which columns matter. ``ess_min`` (bulk), ``ess_tail_min``,
+        ``ess_per_pass``. ``sd_error``, the largest relative Monte Carlo error of a standard
+        deviation.
         ``stein_ratio`` (drawn over wanted variance, averaged over directions; 1 for exact draws of
         any posterior) and its standard error ``stein_se``. ``mean_shift`` and ``sd_ratio`` with
         standard errors ``mean_shift_se`` and ``sd_ratio_se``: how far the worst parameter's mean is

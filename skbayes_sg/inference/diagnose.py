@@ -372,10 +372,17 @@ def of_disagreement(figures: dict[str, float]) -> list[str]:
     """A warning about chains that do not agree."""
     if agrees(figures):
         return []
-    return [
+    said = (
         f"r_hat_max is {figures['r_hat_max']:.3f}, above {figures['r_hat_limit']:.3g}: the chains "
-        "do not agree; raise thin or n_draws, or burn_in if they are still on their way"
-    ]
+    )
+    if figures.get("r_hat_coef", 0.0) > figures["r_hat_limit"]:
+        return [
+            f"{said}do not agree on which columns matter: each has found a set of columns that "
+            "explains the rows, or is still on its way to one; predictions average over these "
+            "sets, and a coefficient may belong to one of them alone; expect fewer columns by "
+            "prior=Horseshoe(expected_nonzero=...), or raise n_draws, thin or burn_in"
+        ]
+    return [f"{said}do not agree; raise thin or n_draws, or burn_in if they are still on their way"]
 
 
 def of_few_draws(figures: dict[str, float], n_drawn: int, most: int) -> list[str]:

@@ -133,6 +133,8 @@ class OneMode(Plan):
         figures = diagnose.of_draws(draws)
         if fit.scales is not None and fit.scales.has_heavy_tails:
             figures["sd_error"] = np.nan  # of a column in the spike, by its rare visits to the slab
+            coef = fit.draws[..., fit.scales.block]
+            figures["r_hat_coef"] = diagnose.of_draws(coef)["r_hat_max"]
         if posterior.of_sample is not posterior:
             return figures
         figures |= diagnose.of_gradients(posterior, draws, fit.weights, n_gradients, fit.scales)

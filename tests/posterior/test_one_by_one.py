@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
 from skbayes_sg.callbacks import TimeLimit
 from skbayes_sg.chains import run
 from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
 from skbayes_sg.data.row_metadata import metadata_of_fit
+from skbayes_sg.inference.diagnose import of_disagreement
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.models import Linear, NegativeBinomial, Ordinal, Softmax, Student
 from skbayes_sg.posterior import Posterior
@@ -221,6 +223,37 @@ def test_weights_are_repetitions_and_offsets_are_parts_of_y():
     weighted = clone(model).fit(X, y, sample_weight=times.astype(float)).draws_
     repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times)).draws_
     np.testing.assert_allclose(weighted, repeated)
+
+
+@pytest.mark.convergence_warnings
+def test_chains_in_selections_of_their_own_are_told_in_words(seed):
+    """Two classes of few rows are explained by many sets of columns, if many may matter."""
+    X, mean, _ = few_that_matter(30, 150, seed)
+    how = {"n_chains": 4, "n_draws": 32, "burn_in": 32, "random_state": seed}
+    model = BayesianLogisticRegressionSGFS(prior=Horseshoe(10), **how)
+    with pytest.warns(ConvergenceWarning) as said:
+        model.fit(X, mean > 0)
+    message = next(str(each.message) for each in said if "r_hat_max" in str(each.message))
+    for words in (
+        "do not agree on which columns matter",
+        "has found a set of columns",
+        "predictions average over these sets",
+        "Horseshoe(expected_nonzero=...)",
+        "raise n_draws",
+    ):
+        assert words in message
+    assert model.diagnostics_["r_hat_coef"] > model.diagnostics_["r_hat_limit"]
+    sizes = np.abs(model.draws_[..., :150]).mean(axis=1)
+    assert len({frozenset(np.argsort(-each)[:10]) for each in sizes}) > 1  # it is true
+
+    with pytest.warns(ConvergenceWarning) as said:
+        BayesianLogisticRegressionSGFS(prior="student_t", **how).fit(X, mean > 0)
+    assert not any("which columns matter" in str(each.message) for each in said)
+
+
+def test_chains_that_agree_on_columns_are_not_said_to_differ_in_them():
+    figures = {"r_hat_max": 1.4, "r_hat_limit": 1.05, "r_hat_coef": 1.01}
+    assert "which columns" not in of_disagreement(figures)[0]
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,7 @@ FOR = [
     ("estimators/coefficient_prior.py", "prior_groups", COEFFICIENTS),
     ("estimators/coefficient_prior.py", "{} has a scale for each column", COEFFICIENTS),
     ("estimators/updating.py", "", COEFFICIENTS),  # functions of these estimators
+    ("inference/diagnose.py", "{}do not agree on which columns", COEFFICIENTS),
     ("inference/diagnose.py", ", or temperature", NETWORKS),
     ("posterior/targets.py", "prior_groups, and a prior", COEFFICIENTS),
     ("priors/shrinkage.py", "prior: ", COEFFICIENTS),
