@@ -534,6 +534,11 @@ def _begin_one_by_one(
         seen = draws.mean(axis=(0, 1))
         sampled = sampled._replace(centre=seen[posterior.dim :])
         target = OneByOneTarget(posterior, sampled, seen[None, : posterior.dim])
+    if options.burn_in == "auto" and target.has_groups:
+        # These rounds were burn-in: where members tell the scale of a group, no other is needed.
+        n_steps = done * length.burn_in
+        longer = length._replace(burn_in=length.burn_in + n_steps)
+        engine = replace(engine, length=longer, burnt=n_steps)
     ell = scales.log_precisions(sampled.centre[None])
     prior = scales.given(prior, ell[0])
     learned = as_learned(sampled, prior, np.exp(ell), np.zeros(ell.size, dtype=bool))

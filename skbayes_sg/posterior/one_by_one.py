@@ -106,6 +106,7 @@ class OneByOneTarget(ChainTarget):
         self.dim, self._n = dim + self.scales.dim, n
         self._start = self.scales.start(prior)
         self._alone = np.array_equal(self.scales.group, np.arange(n))
+        self.has_groups = self.scales.dim == len(self.scales.labels) < n
         self._rows = data.load(slice(None))
         self._of_rest = posterior.normal_prior.restricted(np.arange(n, dim))
         # whether intercepts have their prior at the means of the columns, as coordinates have them
@@ -132,7 +133,14 @@ class OneByOneTarget(ChainTarget):
         self._centre = self._sheared(theta, 1.0)[0, n:]
         fixed = information[n:] + self._of_rest.independent(theta[:, n:])
         self._width = 1 / np.sqrt(fixed)
-        self.anchor = Anchor.of_all(theta, Diag(np.ones(self.dim)), self.n_rows, self.n_total)
+        # v and z are about standard normal, but z of a group is known by its members: the variance
+        # of a log precision of n that rows know is 2 / n, and T' is sqrt(pi / 2) at 0
+        curvature = np.ones(self.dim)
+        if self.has_groups:
+            share = self._known / (self._known + self._precisions(self._start)[0])
+            curvature[dim:] += 0.25 * np.pi * self.scales.summed(share[None] ** 2)[0]
+        self._sd = 1 / np.sqrt(curvature)
+        self.anchor = Anchor.of_all(theta, Diag(curvature), self.n_rows, self.n_total)
 
     @cached_property
     def single(self) -> OneByOneTarget:
@@ -198,8 +206,8 @@ class OneByOneTarget(ChainTarget):
         return _Point(theta, eta, rest, z, root, steepness, noise, lam, variance, fixed, moving)
 
     def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
-        """Draws from the prior of coefficients and scales, about the start."""
-        return self.inverse_transform(rng.standard_normal((len(theta), self.dim)))
+        """Draws from the prior of coefficients, and of scales as far as members leave them open."""
+        return self.inverse_transform(self._sd * rng.standard_normal((len(theta), self.dim)))
 
     # -- the density ---------------------------------------------------------------------------
 

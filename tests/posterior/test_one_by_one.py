@@ -144,6 +144,25 @@ def test_chains_follow_a_law_that_is_known(seed):
     assert np.abs((squares[0].mean(axis=(0, 1)) - 1) / spread).max() < CERTAIN
 
 
+def test_the_metric_starts_at_what_members_know_of_the_scale_of_their_group(seed):
+    """With a column for each of many levels v is standard normal whatever the scale is, so that
+    the second derivative of the density along z is that of the scale's own distribution."""
+    n, rng = 1000, np.random.default_rng(seed)
+    effects, model = rng.standard_normal(n), Linear(n, False, 0.5)
+    X = sparse.csr_matrix(np.repeat(np.eye(n), 2, axis=0))
+    y = np.repeat(effects, 2) + 0.5**0.5 * rng.standard_normal(2 * n)
+    posterior = Posterior.of(model, X, y).with_prior(model.prior(np.ones(n)))
+    scales = Groups(np.arange(n), np.zeros(n, int), ["level"], 0.1)
+    target = target_of(posterior, scales)
+    x = target.transform(np.append(effects, 0.0)[None])
+    step = 0.02 * np.eye(target.dim)[-1]
+    ends = [target.slope(x + sign * step)[0][0] for sign in (1, 0, -1)]
+    curvature = -(ends[0] - 2 * ends[1] + ends[2]) / 0.02**2
+    # a sum over members of multiples of squared normal numbers
+    error = CERTAIN * (2 / n) ** 0.5
+    assert target.anchor.curvature.diagonal()[-1] == pytest.approx(curvature, rel=error)
+
+
 def few_that_matter(n_rows, n_columns, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_columns))
