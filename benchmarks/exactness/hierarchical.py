@@ -4,13 +4,15 @@
 
 Mixed models: yields of barley (Fisher's field trials: random intercepts of varieties and sites),
 extramarital affairs (1,500 rows of Fair 1978: random intercepts of both occupations), and eight
-schools, made up, with few rows each. Sparse priors: 420 rows of 100 columns of which five matter,
-under the horseshoe and Student's t, and 100 rows of 150 columns of which three matter, as a
-regression and as two classes. The reference is NumPyro's NUTS in eight chains, whose density
-is written here anew, non-centred. "mean error" is the worst difference of means of coefficients and
-of log precisions of groups, in standard deviations of the reference, and "sd ratio" the standard
-deviation that is farthest from the reference's. "beyond" is what is beyond four Monte Carlo errors
-of both runs, since the worst of many counts: .1 and 10 % are allowed.
+schools, made up, with few rows each. Slopes by subject, crossed and nested factors stand beside
+restricted maximum likelihood too (common/mixed_models.py; ``mixed_models.csv``). Sparse priors: 420
+rows of 100 columns of which five matter, under the horseshoe and Student's t, and 100 rows of 150
+columns of which three matter, as a regression and as two classes. The reference is NumPyro's NUTS
+in eight chains, whose density is written here anew, non-centred. "mean error" is the worst
+difference of means of coefficients and of log precisions of groups (beside REML of the log noise
+variance too), in standard deviations of the reference, and "sd ratio" the standard deviation that
+is farthest from the reference's. "beyond" is what is beyond four Monte Carlo errors of both runs,
+since the worst of many counts: .1 and 10 % are allowed.
 
 References are kept in benchmarks/results, see reference.py; to make one needs the extra ``bench``.
 """
@@ -18,15 +20,17 @@ References are kept in benchmarks/results, see reference.py; to make one needs t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.common import classification
+from benchmarks.common import classification, mixed_models
 from benchmarks.common.beside_nuts import all_sets, differences, figures, heard
 from benchmarks.common.harness import Report, benchmark
+from benchmarks.common.mixed_models import Mixed
 from benchmarks.common.reference import cached
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
 from skbayes_sg.priors import Horseshoe
@@ -43,6 +47,8 @@ class Problem(NamedTuple):
     y: NDArray
     linear: bool
     prior: dict[str, Any]
+    mixed: Mixed | None = None
+    """The table of a regression with random effects whose REML is known"""
 
 
 def indicators(labels) -> NDArray:
@@ -91,6 +97,21 @@ def schools() -> Problem:
     return grouped(y, False, mark=mark, school=indicators(school))
 
 
+def sleepstudy() -> Problem:
+    """Intercepts and slopes by subject, which are independent."""
+    mixed = mixed_models.sleepstudy()
+    x, subject = mixed.rows[["x"]].to_numpy(float), indicators(mixed.rows["subject"])
+    y = mixed.rows["y"].to_numpy()
+    return grouped(y, True, x=x, intercepts=subject, slopes=x * subject)._replace(mixed=mixed)
+
+
+def factors(mixed: Mixed) -> Problem:
+    """A column for each level."""
+    parts = {name: indicators(mixed.rows[name]) for name in mixed.effects}
+    x, y = mixed.rows[["x"]].to_numpy(float), mixed.rows["y"].to_numpy()
+    return grouped(y, True, x=x, **parts)._replace(mixed=mixed)
+
+
 def sparse(prior: Any) -> Problem:
     """Five of a hundred columns matter."""
     X, y = classification.sparse_truth()
@@ -115,6 +136,9 @@ SETS: dict[str, Callable[[], Problem]] = {
     "barley": barley,
     "affairs": affairs,
     "schools": schools,
+    "sleepstudy": sleepstudy,
+    "crossed": lambda: factors(mixed_models.crossed()),
+    "nested": lambda: factors(mixed_models.nested()),
     "horseshoe": lambda: sparse("horseshoe"),
     "horseshoe, five": lambda: sparse(Horseshoe(expected_nonzero=5)),
     "student_t": lambda: sparse("student_t"),
@@ -155,30 +179,41 @@ def potential(problem: Problem, model: Any) -> tuple[Callable, Callable, int]:
     unit, group, centre = np.sqrt(prior.unit[:k]), scales.group[:k], X.mean(axis=0)
     middle = prior.mean[k]
     sign = 2.0 * y - 1
+    # one coefficient that rows know well is centred: else a curved ridge with its precision
+    loose = np.ones(k) if problem.mixed is None else 1.0 * (np.bincount(group)[group] > 1)
+    if problem.linear:  # sums of squares by a triangular factor, of rows no more than parameters
+        Q, R = np.linalg.qr(np.column_stack([np.ones(len(y)), X - centre]))
+        away = (y - middle) @ Q
+        squares = ((y - middle) ** 2).sum() - (away**2).sum()
 
     def parts(q):
         eta = q[k + 2 :]
         ell, of_eta = log_precisions(scales, eta)
         noise = q[k + 1]
         root = jnp.exp(0.5 * noise) if problem.linear else 1.0
-        beta = root * q[:k] * jnp.exp(-0.5 * ell[group]) / unit
+        beta = root * q[:k] * jnp.exp(-0.5 * loose * ell[group]) / unit
         return beta, q[k] * root + middle, noise, ell, of_eta
 
     def minus_log_density(q):
-        beta, at_means, noise, _, of_eta = parts(q)
-        outputs = at_means + (X - centre) @ beta
-        value = of_eta - 0.5 * (q[:k] ** 2).sum() - 0.5 * model.intercept_precision * q[k] ** 2
+        beta, at_means, noise, ell, of_eta = parts(q)
+        rest = (1 - loose) * ell[group]
+        value = of_eta + 0.5 * (rest - jnp.exp(rest) * q[:k] ** 2).sum()
+        value -= 0.5 * model.intercept_precision * q[k] ** 2
         if problem.linear:
-            rest = ((y - outputs) ** 2).sum()
+            theta = jnp.concatenate([at_means[None] - middle, beta])
+            rest = squares + ((away - R @ theta) ** 2).sum()
             value -= 0.5 * len(y) * noise + 0.5 * jnp.exp(-noise) * rest
             value -= prior.shape * noise + prior.rate * jnp.exp(-noise)
         else:
+            outputs = at_means + (X - centre) @ beta
             value -= jnp.logaddexp(0.0, -sign * outputs).sum() + 0.5 * noise**2
         return -value
 
     def compared(q):
-        beta, at_means, _, ell, _ = parts(q)
-        return jnp.concatenate([beta, at_means[None] - beta @ centre, ell])
+        beta, at_means, noise, ell, _ = parts(q)
+        found = [beta, at_means[None] - beta @ centre]
+        found += [ell] if problem.mixed is None else [ell - noise, noise[None]]
+        return jnp.concatenate(found)
 
     return minus_log_density, compared, k + 2 + scales.dim
 
@@ -201,14 +236,53 @@ def by_nuts(problem: Problem, model: Any) -> dict[str, NDArray]:
     return figures(np.asarray(draws))
 
 
-def compared_draws(model: Any, n_columns: int) -> NDArray:
-    """Of coefficients, intercept and log precisions, (chains, draws, quantities)."""
-    ell = np.log(model.prior_precision_draws_.astype(np.float64))
-    return np.concatenate([model.draws_[..., : n_columns + 1].astype(np.float64), ell], axis=2)
+def compared_draws(model: Any, problem: Problem) -> NDArray:
+    """Of coefficients, intercept and log precisions, (chains, draws, quantities).
+
+    Of a mixed model precisions are not in units of the noise, and the log noise variance is last.
+    """
+    ell, draws = np.log(model.prior_precision_draws_.astype(np.float64)), model.draws_.astype(float)
+    k = problem.X.shape[1]
+    found = [draws[..., : k + 1]]
+    noise = draws[..., k + 1 :]
+    found += [ell] if problem.mixed is None else [ell - noise, noise]
+    return np.concatenate(found, axis=2)
 
 
-def compare(name: str) -> dict:
-    """A fit and its reference."""
+def beside_reml(
+    file: str, problem: Problem, model: Any, draws: NDArray, reference: list[NDArray]
+) -> list[dict]:
+    """Effects of x, and standard deviations of groups and noise: here, by NUTS, and by REML.
+
+    "away" is how far REML is from the posterior mean, in posterior standard deviations. Standard
+    deviations are compared by their logarithms: "mean" is then the exponential of the mean.
+    """
+    mixed = problem.mixed
+    assert mixed is not None
+    k, unit, groups = problem.X.shape[1], np.sqrt(model._fit.prior.unit), [*mixed.effects]
+    place = {"x": 0, "intercept": k}
+    place |= {name: k + 2 + number for number, name in enumerate(groups)} | {"noise": -1}
+    columns = problem.prior["prior_groups"]
+    scale = {name: 1 / unit[columns[name][0]] for name in groups} | {"noise": 1.0}
+    estimates = cached(file, lambda: mixed_models.reml(mixed), problem.X, problem.y)
+    of_fit, rows = [draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))], []
+    for name, (estimate, error) in zip(place, estimates, strict=True):
+        row = {"what": name, "REML": estimate, "REML error": None if np.isnan(error) else error}
+        for of, (means, sds) in {"NUTS ": reference[:2], "": of_fit}.items():
+            mean, sd = means[place[name]], sds[place[name]]
+            away = (estimate - mean) / sd
+            if name in scale:
+                power = 0.5 if name == "noise" else -0.5
+                mean, sd = scale[name] * np.exp(power * mean), 0.5 * sd
+                away = np.log(estimate / mean) / sd
+                sd *= mean
+            row |= {f"{of}mean": mean, f"{of}sd": sd, f"{of}away": away}
+        rows.append(row)
+    return rows
+
+
+def compare(mixed: list[dict], name: str) -> dict:
+    """A fit and its reference; what REML says is added to `mixed`."""
     problem = SETS[name]()
     kind = BayesianLinearRegressionSGFS if problem.linear else BayesianLogisticRegressionSGFS
     model = kind(random_state=0, **problem.prior)
@@ -221,13 +295,17 @@ def compare(name: str) -> dict:
         return by_nuts(problem, model)
 
     reference = cached(file, make, problem.X, problem.y, about)
+    draws = compared_draws(model, problem)
+    if problem.mixed is not None:
+        beside = beside_reml(file + "_reml", problem, model, draws, reference)
+        mixed += [{"set": name} | row for row in beside]
     return {
         "set": name,
         "rows": len(problem.y),
         "columns": problem.X.shape[1],
         "hyperparameters": model._fit.scales.dim,
         **about_fit,
-        **differences(compared_draws(model, problem.X.shape[1]), reference, ERRORS),
+        **differences(draws, reference, ERRORS),
         "R-hat": model.diagnostics_["r_hat_max"],
         "ESS": model.diagnostics_["ess_min"],
         "NUTS R-hat": reference[4].max(),
@@ -237,7 +315,10 @@ def compare(name: str) -> dict:
 
 def main(report: Report, only: list[str] | None) -> None:
     """All sets."""
-    all_sets(report, SETS, only, compare)
+    mixed: list[dict] = []
+    all_sets(report, SETS, only, partial(compare, mixed))
+    if mixed:
+        report.save(mixed, name="mixed_models", title="beside restricted maximum likelihood")
 
 
 if __name__ == "__main__":
