@@ -1,4 +1,4 @@
-"""README.md as an index shows it: a path of the repository becomes its address.
+"""README.md as an index shows it: a path becomes its address, if the repository has one.
 
 In a checkout the links of README.md are paths, which work offline, in a fork and on every branch.
 PyPI shows the file alone, so hatchling asks this hook for it when it builds wheel or sdist.
@@ -29,5 +29,6 @@ class CustomMetadataHook(MetadataHookInterface):
     def update(self, metadata: dict) -> None:
         """Set the description of the distribution."""
         text = Path(self.root, "README.md").read_text(encoding="utf-8")
-        text = with_addresses(text, metadata["urls"]["Repository"])
+        if repository := metadata.get("urls", {}).get("Repository"):
+            text = with_addresses(text, repository)
         metadata["readme"] = {"content-type": "text/markdown", "text": text}

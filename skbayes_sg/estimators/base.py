@@ -28,7 +28,7 @@ from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
-from skbayes_sg.estimators.notebook import DOCUMENTATION, with_diagnostics, without_draws
+from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import text_columns
 from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
@@ -160,7 +160,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     # -- what a notebook shows; scikit-learn asks for attributes from version 1.9 on -----------
 
     _doc_link_module = "skbayes_sg"
-    _doc_link_template = DOCUMENTATION + "api/generated/skbayes_sg.{estimator_name}.html"
+    _doc_link_template = property(lambda self: doc_link_template())
 
     def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
         return with_diagnostics(self, super()._get_params_html(*args, **kwargs))

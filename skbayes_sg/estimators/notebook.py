@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import html
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
-
-DOCUMENTATION = "https://skbayes-sg.github.io/skbayes_sg/"  # as in pyproject.toml
 
 _FIGURES = {  # of `diagnostics_`, in the order in which a reader asks for them
     "r_hat_max": "R-hat of the chains, largest",
@@ -20,6 +19,16 @@ _TABLE = """
 <div class="estimator-table"><details open><summary>Diagnostics</summary>
 <table class="parameters-table"><tbody>{}</tbody></table></details></div>
 """
+
+
+def doc_link_template() -> str:
+    """Address of the page of a class, for scikit-learn; "" if `[project.urls]` has no site."""
+    try:
+        urls = metadata("skbayes_sg").get_all("Project-URL") or []
+    except PackageNotFoundError:  # a checkout on the path
+        return ""
+    site = dict(url.split(", ", 1) for url in urls).get("Documentation")
+    return f"{site.rstrip('/')}/api/generated/skbayes_sg.{{estimator_name}}.html" if site else ""
 
 
 def with_diagnostics(estimator: Any, table: Any) -> Any:

@@ -33,9 +33,8 @@ def axes_for(display: Any, ax: Any, n_axes: int = 1, n_columns: int = 1, **figur
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
-        raise ImportError(
-            f'{type(display).__name__} needs matplotlib: pip install "skbayes_sg[plot]"'
-        ) from error
+        name = type(display).__name__
+        raise ImportError(f"{name} needs matplotlib: pip install matplotlib") from error
     if ax is None:
         n_rows = -(-n_axes // n_columns)
         # labels outside the axes are not clipped in a constrained layout

@@ -72,7 +72,7 @@ def to_arviz(
     try:
         from arviz_base import from_dict
     except ImportError as error:
-        raise ImportError('to_arviz needs arviz-base: pip install "skbayes_sg[arviz]"') from error
+        raise ImportError("to_arviz needs arviz-base: pip install arviz-base") from error
     return from_dict(groups, dims=dims, coords=coords, attrs={"/": attributes})
 
 

@@ -116,7 +116,9 @@ def test_matplotlib_is_asked_for_by_name(cls, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=rf"{cls.__name__} needs matplotlib: pip install"):
+    with pytest.raises(
+        ImportError, match=rf"{cls.__name__} needs matplotlib: pip install matplotlib"
+    ):
         random_display(cls, 3, 2)
 
 

@@ -1,6 +1,7 @@
 """Wheel and sdist hold the package and nothing that does not belong to it, and install anywhere."""
 
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -8,11 +9,11 @@ import tomllib
 import venv
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from skbayes_sg import __version__
-from skbayes_sg.estimators.notebook import DOCUMENTATION
 
 ROOT = Path(__file__).parents[2]
 FIT = """
@@ -39,8 +40,10 @@ def test_authors_and_address_are_those_of_the_citation():
     assert [line.strip() for line in authors.splitlines()] == [
         f"- name: {each['name']}" for each in project["authors"]
     ]
-    assert f"repository-code: {project['urls']['Repository']}\n" in citation
-    assert project["urls"]["Documentation"] == DOCUMENTATION
+    repository = project.get("urls", {}).get("Repository")
+    assert re.findall(r"^repository-code: (.+)$", citation, re.MULTILINE) == [
+        *filter(None, [repository])
+    ]
 
 
 def test_what_is_run_before_a_commit_is_what_lint_runs():
@@ -69,13 +72,44 @@ def test_the_wheel_holds_the_package_alone(built):
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"skbayes_sg"}
 
 
-@pytest.mark.slow
-def test_an_index_shows_the_readme_with_addresses(built):
-    archive = zipfile.ZipFile(built[0])
-    (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
-    links = re.findall(r"\]\(([^)]+)\)", archive.read(name).decode())
+def test_an_index_shows_the_readme_with_addresses(monkeypatch):
+    interface = "hatchling.metadata.plugin.interface"
+    monkeypatch.setitem(sys.modules, interface, SimpleNamespace(MetadataHookInterface=object))
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))["CustomMetadataHook"]()
+    hook.root = ROOT
+    hook.update(alone := {})
+    assert alone["readme"]["text"] == (ROOT / "README.md").read_text()
+    hook.update(found := {"urls": {"Repository": "https://github.com/a/b"}})
+    links = re.findall(r"\]\(([^)]+)\)", found["readme"]["text"])
     assert len(links) >= 10
-    assert not [link for link in links if not link.startswith("https://")]
+    bases = "https://github.com/a/b/blob/main/", "https://raw.githubusercontent.com/a/b/main/"
+    assert not [link for link in links if not link.startswith(bases)]
+
+
+ADDRESS = re.compile(
+    r"https?://[\w./-]+|[\w-]+\.(?:github|gitlab)\.io\b|git(?:hub|lab)\.com/[\w/-]+"
+)
+OF_OTHERS = (
+    "https://python.arviz.org",
+    "https://skops.readthedocs.io",
+    "https://mutmut.readthedocs.io",
+    "https://www.contributor-covenant.org",
+    "https://pypi.anaconda.org/scientific-python-nightly-wheels",
+)
+
+
+def test_no_file_holds_an_address_that_is_not_in_the_project_urls():
+    """Somebody else could register it, and strangers would be sent there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    known = (*project.get("urls", {}).values(), *OF_OTHERS)
+    found = set()
+    for top in ("", "skbayes_sg", "docs", "examples", "benchmarks", ".github"):
+        for path in (ROOT / top).glob("**/*" if top else "*"):
+            made = {"_build", "gallery", "generated", "results"} & {*path.relative_to(ROOT).parts}
+            if path.suffix in (".py", ".md", ".toml", ".cff", ".rst", ".yml", ".js") and not made:
+                found |= {*ADDRESS.findall(path.read_text(encoding="utf-8"))}
+    assert all(any(address.startswith(each) for address in found) for each in OF_OTHERS)
+    assert not [address for address in found if not address.startswith(known)]
 
 
 @pytest.mark.slow
