@@ -1,3 +1,3 @@
 """Version of the package."""
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"

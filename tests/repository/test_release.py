@@ -28,9 +28,12 @@ print(skbayes_sg.__version__, skbayes_sg.__file__)
 
 
 def test_changelog_and_citation_are_of_this_version():
-    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
-    assert next(name.rstrip(",") for name in headings if name != "Unreleased") == __version__
-    assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    sections = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
+    newest = next(each for each in sections if not each.startswith("Unreleased"))
+    version, date = newest.partition("\n")[0].split(", ")
+    assert version == __version__
+    assert len(newest.strip().splitlines()) <= 40
+    assert f"version: {version}\ndate-released: {date}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_authors_and_address_are_those_of_the_citation():
