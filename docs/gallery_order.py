@@ -3,6 +3,7 @@
 import re
 import shutil
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from matplotlib import pyplot as plt
@@ -25,7 +26,7 @@ DETAIL = {
     "coefficients": (0, (0.25, 0.72, 0.95, 1.0)),
     "intervals": (0, (0.0, 0.0, 1.0, 1.0)),
     "checks": (0, (0.0, 0.0, 1.0, 1.0)),
-    "model_choice": (0, (0.42, 0.0, 1.0, 1.0)),
+    "model_choice": (0, (0.43, 0.0, 1.0, 0.78)),
     "exposure": (1, (0.25, 0.0, 1.0, 0.7)),
     "answers": (0, (0.0, 0.0, 1.0, 0.78)),
     "outliers": (0, (0.15, 0.33, 0.8, 0.87)),
@@ -36,8 +37,8 @@ DETAIL = {
     "transfer": (0, (0.0, 0.0, 0.6, 0.7)),
     "horseshoe": (0, (0.0, 0.1, 0.42, 1.0)),
     "uncertainty": (0, (0.0, 0.1, 1.0, 1.0)),
-    "unseen_digits": (1, (0.0, 0.0, 1.0, 1.0)),
-    "drbm": (None, (0.03, 0.0, 0.43, 0.62)),
+    "unseen_digits": (1, (0.0, 0.05, 1.0, 1.0)),
+    "drbm": (None, (0.115, 0.0, 0.32, 0.5)),
     "on_disk": (0, (0.3, 0.0, 0.8, 1.0)),
     "dask": (0, (0.02, 0.4, 0.42, 0.85)),
     "stream": (0, (0.3, 0.3, 1.0, 1.0)),
@@ -70,7 +71,9 @@ def pictures(block: tuple, block_vars: dict, gallery_conf: dict, **options: Any)
         folder.mkdir(parents=True, exist_ok=True)
         _save_detail(figures[0], *DETAIL[name], folder / f"{name}.png")
     rst = matplotlib_scraper(block, block_vars, gallery_conf, **options)
-    return re.sub(r"(?<=:alt: ).*", lambda match: next(texts) or match[0], rst)
+    rst = re.sub(r"(?<=:alt: ).*", lambda match: next(texts) or match[0], rst)
+    # on narrow screens a picture scrolls within this block, which site.css says
+    return f".. container:: scrolling\n\n{indent(rst, '    ')}" if figures else rst
 
 
 def thumbnails(gallery: Path) -> None:

@@ -104,7 +104,8 @@ for ax, name, by_itself in zip(axes, groups, alone.T, strict=True):
     ax.set_xticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
     ax.minorticks_off()
     limits = right.min(), right.max()
-    ax.set_ylim(limits[0] - np.ptp(limits), limits[1] + np.ptp(limits))
+    around = 1.1 * np.ptp(limits)
+    ax.set_ylim(limits[0] - around, limits[1] + around)
     errors = [np.abs(x - right).mean() for x in (by_itself, own)]
     print(f"{name}: mean error alone {errors[0]:.2f}", end=", ")
     print(f"of the posterior {errors[1]:.2f}")

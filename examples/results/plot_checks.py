@@ -43,7 +43,10 @@ worst = model.summary(full=True)["r_hat"][list(X.columns)].nlargest(3)
 print(worst.round(3).to_string())
 if arviz_plots is not None:
     arviz_plots.plot_rank(
-        tree, var_names="coef", coords={"feature": list(worst.index)}
+        tree,
+        var_names="coef",
+        coords={"feature": list(worst.index)},
+        figure_kwargs={"figsize": (9.5, 2.8), "layout": "constrained"},
     )
     plt.show()
 
@@ -59,7 +62,13 @@ smallest = tree["posterior_predictive"]["y"].min(dim="row")
 middle = np.median(smallest)
 print(f"smallest progression: {y.min():.0f}, in the sets {middle:.0f}")
 if arviz_plots is not None:
-    arviz_plots.plot_ppc_dist(tree, kind="ecdf", num_samples=40)
+    arviz_plots.plot_ppc_dist(
+        tree,
+        kind="ecdf",
+        num_samples=40,
+        figure_kwargs={"figsize": (7, 3.5), "layout": "constrained"},
+    )
+    plt.gca().set(title="", xlabel="progression", ylabel="share below")
     plt.show()
 
 # %%
