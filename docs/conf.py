@@ -136,6 +136,15 @@ def linked(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             link.children = [nodes.Text(title.astext()) for title in titles] or link.children
 
 
+def broken(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """Long paths in code may be broken after their parts, where site.css lets them."""
+    context["body"] = re.sub(
+        r'(?<=<span class="pre">)[^<]{30,}(?=</span>)',
+        lambda match: re.sub(r"(?<=[./_:])(?=\w)", "<wbr>", match[0]),
+        context.get("body", ""),
+    )
+
+
 def detailed(app: Sphinx) -> None:
     """Thumbnails of the gallery are details of its pictures."""
     gallery_order.thumbnails(Path(app.srcdir, "gallery"))
@@ -147,3 +156,4 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", detailed, priority=900)  # after sphinx-gallery
     app.connect("autodoc-process-docstring", cited)
     app.connect("doctree-resolved", linked)
+    app.connect("html-page-context", broken)
