@@ -109,7 +109,7 @@ class PreconditionedSampler(Sampler):
     def start(self, state: State, target: Target) -> None:
         """Average over enough minibatches at the initial points for full rank.
 
-        Source: math/pitfalls.md#too-few-scores-for-a-matrix.
+        Source: math/gradient_noise.md#too-few-scores-for-a-matrix.
         """
         self._average_afresh(state, target)
         self.refresh(state, target)
@@ -148,7 +148,7 @@ class PreconditionedSampler(Sampler):
     def restart(self, state: State, target: Target) -> None:
         """Forget averages from far out, by the square root of their number of minibatches.
 
-        So they soon lose their weight (math/pitfalls.md#scores-from-far-away).
+        So they soon lose their weight (math/gradient_noise.md#scores-from-far-away).
         Averages along Kronecker eigenvectors start anew, along new eigenvectors. With `kappa` the
         user says how fast averages forget.
         """
