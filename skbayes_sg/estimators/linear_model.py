@@ -42,7 +42,7 @@ from skbayes_sg.estimators.classifier import (
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
-from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor
+from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
 from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.inference.precision import SEPARATED, Hyperprior
@@ -726,7 +726,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
     ) -> Posterior:
         streaming, n_features = n_total is not None, X.shape[1]
         X, y, metadata = self._with_metadata(X, y, metadata)
-        X, y, weights = self._of_weight(X, y, metadata.sample_weight, n_total)
+        X, y, weights = of_positive_weight(X, y, metadata.sample_weight, n_total)
         data = InMemory.of(X, y, weights, n_total, Predictor.takes_sparse)
         data = replace(data, n_known=X.shape[1] - n_features)
         model = self._make_model(data)

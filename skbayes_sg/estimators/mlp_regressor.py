@@ -22,7 +22,7 @@ from skbayes_sg.estimators.base import (
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow
-from skbayes_sg.estimators.regressor import BayesianRegressor
+from skbayes_sg.estimators.regressor import BayesianRegressor, of_positive_weight
 from skbayes_sg.inference.engine import Options
 from skbayes_sg.inference.online_chain import population
 from skbayes_sg.inference.sample import Fit
@@ -161,7 +161,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         if metadata.offset is not None:
             n_responses = 1 if y.ndim == 1 else y.shape[1]
             y = y - known_columns(metadata.offset, len(y), n_responses).reshape(y.shape)
-        X, y, weight = self._of_weight(X, y, metadata.sample_weight, n_total)
+        X, y, weight = of_positive_weight(X, y, metadata.sample_weight, n_total)
         data = InMemory.of(X, y.reshape(len(y), -1), weight, n_total)
         posterior = self._scaled(data, streaming)
         few = merged(data, posterior.model, streaming or self.sampler is not None)

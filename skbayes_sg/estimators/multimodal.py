@@ -125,7 +125,7 @@ class Multimodal(BayesianEstimator):
     def _plan(self, twin: Callable[[Fit], Any] | None = None) -> ManyModes:
         def predictions(fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
             assert twin is not None
-            return twin(fit)._agreement(posterior, n_gradients)
+            return agreement_of(twin(fit), posterior, n_gradients)
 
         return ManyModes(self._injected, self._temperature(), self._in_modes(), predictions)
 
@@ -222,25 +222,6 @@ class Multimodal(BayesianEstimator):
 
     # -- diagnostics --------------------------------------------------------------------------
 
-    def _agreement(self, posterior: Posterior, n_gradients: int) -> dict[str, float]:
-        """Agreement on what is predicted for a hundred rows, and on their log posterior."""
-        rows = np.unique(np.linspace(0, posterior.n_rows - 1, _DIAGNOSED_ROWS).astype(int))
-        few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
-        draws = counting_draws(self)
-        flat = draws.reshape(-1, draws.shape[-1])
-        blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
-        each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
-        p = self._under_draws(few.data.sample.X)
-        streams = self._stream is not None and self.temperature is None
-        temperature = 1.0 if streams else self._temperature()
-        figures = averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
-            "prediction_gain": self._gain(p, few, posterior),
-            "temperature": temperature,
-        }
-        if temperature == 1 and n_gradients:
-            figures |= diagnose.of_information(posterior, draws, n_gradients)
-        return figures
-
     def diagnose(self, X, *, offset=None) -> dict[str, float]:
         """How far the chains agree on predictions for X, for example for held-out rows.
 
@@ -309,6 +290,26 @@ class Multimodal(BayesianEstimator):
         p are the probabilities `_under_draws` of these rows.
         """
         raise NotImplementedError
+
+
+def agreement_of(estimator: Multimodal, posterior: Posterior, n_gradients: int) -> dict[str, float]:
+    """Agreement on what is predicted for a hundred rows, and on their log posterior."""
+    rows = np.unique(np.linspace(0, posterior.n_rows - 1, _DIAGNOSED_ROWS).astype(int))
+    few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
+    draws = counting_draws(estimator)
+    flat = draws.reshape(-1, draws.shape[-1])
+    blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
+    each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
+    p = estimator._under_draws(few.data.sample.X)
+    streams = estimator._stream is not None and estimator.temperature is None
+    temperature = 1.0 if streams else estimator._temperature()
+    figures = averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
+        "prediction_gain": estimator._gain(p, few, posterior),
+        "temperature": temperature,
+    }
+    if temperature == 1 and n_gradients:
+        figures |= diagnose.of_information(posterior, draws, n_gradients)
+    return figures
 
 
 def counting_draws(estimator: Any) -> NDArray:
@@ -395,4 +396,4 @@ def follow(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
     set_learned(estimator, None)
     estimator._read_off(posterior)
     enough = len(stream.kept) >= 8
-    estimator.diagnostics_ = estimator._agreement(posterior, 0) if enough else {}
+    estimator.diagnostics_ = agreement_of(estimator, posterior, 0) if enough else {}

@@ -73,17 +73,6 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """Posterior of the model given validated data, without rows of weight 0."""
         raise NotImplementedError
 
-    @staticmethod
-    def _of_weight(
-        X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None
-    ) -> tuple[Any, NDArray, NDArray | None]:
-        """Rows of positive weight, or all rows of a stream; and weights in X's precision."""
-        weight = checked_weights(sample_weight, len(y))
-        if not (weight > 0).any():
-            raise ValueError(NO_WEIGHT)
-        X, y, counted = rows_that_count(X, y, weight, n_total is not None, "sample_weight")
-        return X, y, counted
-
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """Of a constant y one warning stands for all that the figures of its chains say.
 
@@ -382,3 +371,13 @@ def probabilities_of(levels: ArrayLike) -> NDArray:
     if q.ndim != 1 or not ((q > 0) & (q < 1)).all():
         raise ValueError(f"levels must be probabilities between 0 and 1, got {levels!r}")
     return q
+
+
+def of_positive_weight(
+    X, y: NDArray, sample_weight: ArrayLike | None, n_total: float | None
+) -> tuple[Any, NDArray, NDArray | None]:
+    """Rows of positive weight, or all rows of a stream; and weights in X's precision."""
+    weight = checked_weights(sample_weight, len(y))
+    if not (weight > 0).any():
+        raise ValueError(NO_WEIGHT)
+    return rows_that_count(X, y, weight, n_total is not None, "sample_weight")
