@@ -27,7 +27,9 @@ def best_of(rows: list[dict]) -> dict[str, dict]:
     return {family: min(lines, key=lambda r: r["E2"]) for family, lines in mine.items() if lines}
 
 
-def picture(rows: list[dict], draws: dict[str, NDArray], names: list[str], T: float) -> Figure:
+def picture(
+    rows: list[dict], draws: dict[str, NDArray], names: list[str], size: str, budget: str
+) -> Figure:
     """Fig. 4: the best and the worst of the 25 most correlated pairs; Fig. 5: errors."""
     fig = Figure(figsize=(10, 15), layout="constrained", dpi=100)
     top, bottom = fig.subfigures(2, 1, height_ratios=(2, 1.15))
@@ -38,7 +40,8 @@ def picture(rows: list[dict], draws: dict[str, NDArray], names: list[str], T: fl
     handles, labels = axes[0, 0].get_legend_handles_labels()
     top.legend(handles, labels, loc="outside lower center", ncols=4)
     top.suptitle(
-        "DRBM on KDD99, 49,000 rows, 92 parameters: two standard deviations (Ahn et al. Fig. 4).\n"
+        f"DRBM on KDD99, {size}, {len(names)} parameters: two standard deviations (Ahn et al. "
+        "Fig. 4).\n"
         "The setting of each method with the least E2; best and worst of the 25 most correlated "
         "pairs"
     )
@@ -48,7 +51,7 @@ def picture(rows: list[dict], draws: dict[str, NDArray], names: list[str], T: fl
     handles, labels = line[0].get_legend_handles_labels()
     bottom.legend(handles, labels, loc="outside lower center", ncols=3)
     bottom.suptitle(
-        f"Errors after {T:g} CPU seconds (Ahn et al. Fig. 5). Numbers: alpha of SGFS, B of SGFS-B, "
+        f"Errors after {budget} (Ahn et al. Fig. 5). Numbers: alpha of SGFS, B of SGFS-B, "
         f"epsilon of SGLD.\nTriangles at the top edge: chains that left the mode, E2 > {LOST:g}"
     )
     return fig
