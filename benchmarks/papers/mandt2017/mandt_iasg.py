@@ -12,9 +12,9 @@ whatever the sampler. A second design has neighbouring features correlated (.5):
 posterior's covariance has bands, that of the iterates has none, and that of the averages has them.
 
 Fig. 4: smallest and largest marginal variance estimated from all draws so far, mean and standard
-deviation over independent chains. ``--full``, of which the committed table and pictures are, has
-the paper's 10,000 passes of 1,000 steps, with 30 chains, which is some fifty CPU minutes; with the
-paper's 100 chains, ``--chains 100``, it is some hundred. The default is 10 chains of 100 passes.
+deviation over independent chains. ``--full --chains 100``, of which the committed table and
+pictures are, has the paper's 10,000 passes of 1,000 steps and 100 chains, which is some eighty CPU
+minutes; with ``--full`` alone there are 30 chains, and by default 10 of 100 passes.
 ``--nuts`` runs NUTS alone of Fig. 4, and keeps the other rows of the last run, and its pictures of
 Fig. 4 and 5. The first ten passes of every sampler are left out, as in the
 paper, and the burn-in of the package's own IASG, which adapts. NUTS is NumPyro's; its adaptation is
