@@ -39,13 +39,6 @@ def warn(messages: str | Collection[str], category: type[Warning] = ConvergenceW
         warnings.warn(message, category, stacklevel=level + 1)
 
 
-def keep_parameters(owner: Any, given: dict[str, Any]) -> None:
-    """Keep the `locals()` of a constructor as they are, by name, as scikit-learn asks."""
-    given = given.copy()
-    del given["self"]
-    vars(owner).update(given)
-
-
 def shown(value: Any) -> str:
     """`value` as a user would write it: 0.0 for np.float64(0.0), [0, 1] for array([0, 1])."""
     return repr(value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value)

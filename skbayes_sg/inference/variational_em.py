@@ -50,7 +50,7 @@ from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.schedules import Schedule, value_at
 from skbayes_sg.samplers.target import ModelPosterior, Target
-from skbayes_sg.validation import keep_parameters, real_array, require_choice, require_integer
+from skbayes_sg.validation import real_array, require_choice, require_integer
 
 _LONGEST_MOVE = 1.0  # of rho at one update
 _DECAY, _POWER = 50.0, 0.6  # of Robbins and Monro's steps
@@ -62,6 +62,7 @@ def _robbins_monro(t: int) -> float:
     return 0.5 * (1 + t / _DECAY) ** -_POWER
 
 
+@dataclass(eq=False, repr=False)
 class VariationalEM(BaseEstimator):
     """Learn the prior precision in the sampler: ``prior_precision=VariationalEM()``.
 
@@ -105,14 +106,10 @@ class VariationalEM(BaseEstimator):
     asked_for = True
     """Whether the user gave it, and so has its parameters."""
 
-    def __init__(
-        self,
-        per: str = "block",
-        hyperprior: tuple[float, float] | None = None,
-        n_updates: int = 250,
-        rho: Schedule | None = None,
-    ) -> None:
-        keep_parameters(self, locals())
+    per: str = "block"
+    hyperprior: tuple[float, float] | None = None
+    n_updates: int = 250
+    rho: Schedule | None = None
 
     def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
         """Step of log precision in update t, for an excess of 1, (blocks,): Robbins and Monro's.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from skbayes_sg.samplers.preconditioned import PreconditionedSampler
 from skbayes_sg.samplers.schedules import POSITIVE, is_auto, value_at
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters, require_choice
+from skbayes_sg.validation import require_choice
 
 _NOISE_KNOWN = 0.05  # sqrt(D / rows), a tenth of variances: gradient noise of fewer rows is said
 _MATRICES = ("full", "kron", "diag")  # structures with a step of its own for each direction
@@ -142,6 +142,7 @@ class ConstantStep(PreconditionedSampler):
             )
 
 
+@dataclass(eq=False, repr=False)
 class ConstantSGD(ConstantStep):
     """Constant-step SGD, stationary at the posterior's Gaussian approximation, or near it.
 
@@ -202,16 +203,12 @@ class ConstantSGD(ConstantStep):
 
     structures = ("full", "kron", "diag", "scalar", "sqrt")
 
-    def __init__(
-        self,
-        structure: str = "full",
-        correction: str = "discrete",
-        step_size: float | str = "auto",
-        batch_size: int | str = "auto",
-        replace: bool = False,
-        covariance: str = "minibatch",
-    ) -> None:
-        keep_parameters(self, locals())
+    structure: str = "full"
+    correction: str = "discrete"
+    step_size: float | str = "auto"
+    batch_size: int | str = "auto"
+    replace: bool = False
+    covariance: str = "minibatch"
 
     def validate(self, target: Target) -> None:
         super().validate(target)

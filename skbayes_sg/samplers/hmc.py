@@ -16,7 +16,7 @@ from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sample
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.stationary import ExactDistribution
 from skbayes_sg.samplers.target import FastGradient, State, Target
-from skbayes_sg.validation import keep_parameters, require_choice, require_integer
+from skbayes_sg.validation import require_choice, require_integer
 
 _LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one
 _MANY_CHAINS = 8  # of a group, from which few steps of burn-in have many points
@@ -155,6 +155,7 @@ class _Memory:
     figures: dict[str, float] = field(default_factory=dict)  # of the anchor
 
 
+@dataclass(eq=False, repr=False)
 class HMC(Sampler):
     """Hamiltonian Monte Carlo with the gradient of all rows, or of a pool of them.
 
@@ -210,15 +211,11 @@ class HMC(Sampler):
     follows_coordinates = True
     rejects = True
 
-    def __init__(
-        self,
-        n_leapfrog: int | None = None,
-        target_accept: float = 0.8,
-        structure: str = "auto",
-        single_gradients: bool = False,
-        variance_reduction: str | None = None,
-    ) -> None:
-        keep_parameters(self, locals())
+    n_leapfrog: int | None = None
+    target_accept: float = 0.8
+    structure: str = "auto"
+    single_gradients: bool = False
+    variance_reduction: str | None = None
 
     def validate(self, target: Target) -> None:
         if self.n_leapfrog is not None:

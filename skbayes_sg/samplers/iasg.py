@@ -15,7 +15,7 @@ from skbayes_sg.samplers.base import Report, RunLength
 from skbayes_sg.samplers.constant_sgd import ConstantStep, relative_noise
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters, require_integer
+from skbayes_sg.validation import require_integer
 
 
 @dataclass
@@ -30,6 +30,7 @@ class _Window:
     average: NDArray | None = None  # of the last whole window
 
 
+@dataclass(eq=False, repr=False)
 class IASG(ConstantStep):
     """Iterate averaging: a draw is the mean of a window of successive iterates of constant SGD.
 
@@ -85,16 +86,12 @@ class IASG(ConstantStep):
     draws_are_points = False
     bias_remedy = "use SGFS"
 
-    def __init__(
-        self,
-        window: str | int = "pass",
-        structure: str = "full",
-        step_size: float | str = "auto",
-        batch_size: int | str = "auto",
-        replace: bool = False,
-        covariance: str = "minibatch",
-    ) -> None:
-        keep_parameters(self, locals())
+    window: str | int = "pass"
+    structure: str = "full"
+    step_size: float | str = "auto"
+    batch_size: int | str = "auto"
+    replace: bool = False
+    covariance: str = "minibatch"
 
     def validate(self, target: Target) -> None:
         super().validate(target)

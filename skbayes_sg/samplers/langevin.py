@@ -13,7 +13,6 @@ from skbayes_sg.linalg import Dense, Diag, Operator, stored
 from skbayes_sg.samplers.base import Report, RunLength, Sampler
 from skbayes_sg.samplers.schedules import Schedule, is_auto, value_at, weight_at
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters
 
 STEEP_COLUMN = 50.0  # column steepness above which walls bias the sds of single parameters
 _SMALL_CHANGE = 0.01  # of a scheduled alpha, or of a prior precision, without a new factorisation
@@ -36,6 +35,7 @@ class UnderdampedMemory:
     noise_root: Operator | None = None  # a square root of the covariance of eta
 
 
+@dataclass(eq=False, repr=False)
 class UnderdampedLangevin(Sampler):
     """Underdamped Langevin dynamics whose gradients have control variates.
 
@@ -84,15 +84,10 @@ class UnderdampedLangevin(Sampler):
     shares_rows = True
     follows_coordinates = True
     steepest_column = STEEP_COLUMN  # above, HMC runs
-    alpha: Schedule | str
 
-    def __init__(
-        self,
-        alpha: Schedule | str = "auto",
-        batch_size: int | str = "auto",
-        replace: bool = False,
-    ) -> None:
-        keep_parameters(self, locals())
+    alpha: Schedule | str = "auto"
+    batch_size: int | str = "auto"
+    replace: bool = False
 
     # -- parameters ---------------------------------------------------------------------------
 

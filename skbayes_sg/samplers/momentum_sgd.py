@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from numpy.typing import NDArray
 
@@ -11,9 +11,9 @@ from skbayes_sg.samplers.constant_sgd import ConstantStep
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters
 
 
+@dataclass(eq=False, repr=False)
 class MomentumSGD(ConstantStep):
     """Constant-step SGD with momentum.
 
@@ -57,16 +57,12 @@ class MomentumSGD(ConstantStep):
     MomentumSGD(damping=0.1)
     """
 
-    def __init__(
-        self,
-        damping: float = 0.2,
-        structure: str = "full",
-        step_size: float | str = "auto",
-        batch_size: int | str = "auto",
-        replace: bool = False,
-        covariance: str = "minibatch",
-    ) -> None:
-        keep_parameters(self, locals())
+    damping: float = 0.2
+    structure: str = "full"
+    step_size: float | str = "auto"
+    batch_size: int | str = "auto"
+    replace: bool = False
+    covariance: str = "minibatch"
 
     def validate(self, target: Target) -> None:
         super().validate(target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from skbayes_sg.linalg import Diag
@@ -15,9 +17,9 @@ from skbayes_sg.samplers.schedules import (
 )
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters
 
 
+@dataclass(eq=False, repr=False)
 class SGD(Sampler):
     """Stochastic gradient descent with decreasing steps: it converges to the mode, for comparison.
 
@@ -53,10 +55,9 @@ class SGD(Sampler):
     remedy = "lower step_size"
     bias_remedy = "SGD goes to the mode; use SGFS or ConstantSGD for a posterior"
 
-    def __init__(
-        self, step_size: Schedule | str = "auto", batch_size: int = 500, replace: bool = False
-    ) -> None:
-        keep_parameters(self, locals())
+    step_size: Schedule | str = "auto"
+    batch_size: int = 500
+    replace: bool = False
 
     def validate(self, target: Target) -> None:
         super().validate(target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +22,7 @@ from skbayes_sg.samplers.schedules import (
     weight_at,
 )
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters, require_choice, require_integer
+from skbayes_sg.validation import require_choice, require_integer
 
 _STEEP_COLUMN = 15.0  # where all noise is that of minibatches
 _CHOICES = {
@@ -32,6 +33,7 @@ _CHOICES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class SGFS(PreconditionedSampler):
     """Stochastic gradient Fisher scoring.
 
@@ -126,25 +128,20 @@ class SGFS(PreconditionedSampler):
     bias_remedy = "raise alpha"
     remedy_of_default = 'raise burn_in, or use sampler="hmc"'
     follows_coordinates = True
-    alpha: Schedule | str
 
-    def __init__(
-        self,
-        alpha: Schedule | str = "auto",
-        structure: str = "full",
-        B: str | float | ArrayLike = "fisher",
-        variant: str = "exact",
-        h_max: float | None = None,
-        curvature: str = "model",
-        covariance: str = "minibatch",
-        adapt: str = "burn_in",
-        refresh_every: int | str = "auto",
-        batch_size: int | str = "auto",
-        replace: bool = False,
-        C: ArrayLike | None = None,
-        kappa: Callable[[int], float] | None = None,
-    ) -> None:
-        keep_parameters(self, locals())
+    alpha: Schedule | str = "auto"
+    structure: str = "full"
+    B: str | float | ArrayLike = "fisher"
+    variant: str = "exact"
+    h_max: float | None = None
+    curvature: str = "model"
+    covariance: str = "minibatch"
+    adapt: str = "burn_in"
+    refresh_every: int | str = "auto"
+    batch_size: int | str = "auto"
+    replace: bool = False
+    C: ArrayLike | None = None
+    kappa: Callable[[int], float] | None = None
 
     # -- parameters ---------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from skbayes_sg.samplers.schedules import (
 )
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters, require_choice
+from skbayes_sg.validation import require_choice
 
 _WINDOW = 100  # steps of the running average of squared gradients, as of RMSprop
 _LOOK_EVERY = 10  # steps after burn-in
@@ -41,6 +41,7 @@ class _Memory:
     adapting: bool = True
 
 
+@dataclass(eq=False, repr=False)
 class SGHMC(Sampler):
     """Stochastic gradient Hamiltonian Monte Carlo with friction.
 
@@ -93,17 +94,13 @@ class SGHMC(Sampler):
     remedy = bias_remedy = "lower step_size"
     refuses_streams = NEEDS_ROWS_AGAIN
 
-    def __init__(
-        self,
-        step_size: Schedule | str = "auto",
-        damping: float = 0.1,
-        temperature: Schedule = 1.0,
-        batch_size: int = 200,
-        replace: bool = False,
-        share_rows: bool = False,
-        single: bool = False,
-    ) -> None:
-        keep_parameters(self, locals())
+    step_size: Schedule | str = "auto"
+    damping: float = 0.1
+    temperature: Schedule = 1.0
+    batch_size: int = 200
+    replace: bool = False
+    share_rows: bool = False
+    single: bool = False
 
     def validate(self, target: Target) -> None:
         super().validate(target)

@@ -24,7 +24,7 @@ from skbayes_sg.samplers.schedules import (
 )
 from skbayes_sg.samplers.stationary import Linearised, LinearStep, StationaryDistribution
 from skbayes_sg.samplers.target import State, Target
-from skbayes_sg.validation import keep_parameters, require_choice
+from skbayes_sg.validation import require_choice
 
 
 def clip_by_norm(v: NDArray, c: float) -> NDArray:
@@ -66,6 +66,7 @@ class _Memory:
     condition: float = 1.0  # stiffness over the curvature of the slowest direction
 
 
+@dataclass(eq=False, repr=False)
 class SGLD(Sampler):
     """Stochastic gradient Langevin dynamics.
 
@@ -119,17 +120,13 @@ class SGLD(Sampler):
 
     remedy = bias_remedy = "lower step_size"
 
-    def __init__(
-        self,
-        step_size: Schedule | str = "auto",
-        temperature: Schedule = 1.0,
-        preconditioner: str | ArrayLike | Callable[[int], ArrayLike] | None = None,
-        clip: tuple[str, float] | None = None,
-        batch_size: int = 500,
-        replace: bool = False,
-        variance_reduction: str | None = None,
-    ) -> None:
-        keep_parameters(self, locals())
+    step_size: Schedule | str = "auto"
+    temperature: Schedule = 1.0
+    preconditioner: str | ArrayLike | Callable[[int], ArrayLike] | None = None
+    clip: tuple[str, float] | None = None
+    batch_size: int = 500
+    replace: bool = False
+    variance_reduction: str | None = None
 
     # -- parameters ---------------------------------------------------------------------------
 
