@@ -19,7 +19,7 @@ from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.internals import anchored, logistic_posterior, mode_at
 from benchmarks.common.reference import importance_reference
 from skbayes_sg import diagnostics
-from skbayes_sg.chains.run import Execution, Length, rows_touched, run_chains, start_chains
+from skbayes_sg.chains.run import Execution, Length, radius, rows_touched, run_chains, start_chains
 from skbayes_sg.diagnostics import stein_ratio_of_sums
 from skbayes_sg.samplers import (
     HMC,
@@ -75,11 +75,8 @@ def run(sampler, plain, reference) -> dict:
     z = np.random.default_rng(1).standard_normal((N_CHAINS, posterior.dim))
     theta = reference.mean + z @ np.linalg.cholesky(reference.cov).T
     states = start_chains(sampler, posterior, theta, np.random.SeedSequence(7))
-    radius = sampler.stationary_distribution(states[0], posterior).spectral_radius(
-        states[0], posterior
-    )
-    if radius >= 1:
-        return {"sampler": repr(sampler), "ratio": f"unstable, radius {radius:.2f}"}
+    if (found := radius(sampler, posterior, states[0])) >= 1:
+        return {"sampler": repr(sampler), "ratio": f"unstable, radius {found:.2f}"}
     length = length_of(sampler, states[0])
     chains = run_chains(sampler, posterior, states, length, Execution())
     touched = rows_touched(sampler, [chain.state for chain in chains])

@@ -27,6 +27,7 @@ from skbayes_sg.data import one_thread, threads_of_blas
 from skbayes_sg.diagnostics import SteinSums
 from skbayes_sg.linalg.sizes import is_overhead
 from skbayes_sg.samplers import Sampler, State
+from skbayes_sg.samplers.stationary import LinearStep
 from skbayes_sg.samplers.target import Target
 
 LONG = 60.0  # seconds: sampling that takes longer is announced, and not begun without being asked
@@ -317,9 +318,10 @@ def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:
 
 
 def radius(sampler: Sampler, target: Target, state: State) -> float:
-    """Spectral radius of a step; the stream of rows of the state does not advance."""
+    """Spectral radius of a step, 0 if it is not linear; the state's stream does not advance."""
     state = copy.deepcopy(state)
-    return sampler.stationary_distribution(state, target).spectral_radius(state, target)
+    step = sampler.stationary_distribution(state, target)
+    return step.spectral_radius(state, target) if isinstance(step, LinearStep) else 0.0
 
 
 def refuse_unstable(sampler: Sampler, target: Target, state: State) -> None:

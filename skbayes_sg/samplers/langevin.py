@@ -264,9 +264,6 @@ class UnderdampedStep:
         G, root = self.G.dense(), self.root.dense()
         return theory.underdamped_cov(Lam, M, G, root @ root.T, self.delta, self.c)
 
-    def spectral_radius(self, state: State, target: Target) -> float:
-        return 0.0
-
 
 def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator, Operator]:
     """G = (Lam + M)^-1 and the covariance of eta under which Lam^-1 is stationary.

@@ -33,13 +33,6 @@ class StationaryDistribution(Protocol):
             curvature. Also if the curvature that the chain met is another.
         """
 
-    def spectral_radius(self, state: State, target: Target) -> float:
-        """Spectral radius of the step's linear part; at 1 or above the chain diverges.
-
-        Only its value near or above 1 matters, so it is 0 for steps that are always stable. It
-        draws minibatches of the state's own stream.
-        """
-
 
 @dataclass(frozen=True)
 class LinearStep:
@@ -102,6 +95,11 @@ class LinearStep:
             )
 
     def spectral_radius(self, state: State, target: Target) -> float:
+        """Spectral radius of the step's linear part; at 1 or above the chain diverges.
+
+        Only its value near or above 1 matters, so it is 0 for steps that are always stable. It
+        draws minibatches of the state's own stream.
+        """
         K = self.preconditioner
         if self.stable or K is None:
             return 0.0
@@ -118,9 +116,6 @@ class ExactDistribution:
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
         return np.linalg.inv(Lam)
 
-    def spectral_radius(self, state: State, target: Target) -> float:
-        return 0.0
-
 
 @dataclass(frozen=True)
 class ClosedFormDistribution:
@@ -136,9 +131,6 @@ class ClosedFormDistribution:
                 "has no mean; give larger weights, or noise_variance a number"
             )
         return np.diag(variance)
-
-    def spectral_radius(self, state: State, target: Target) -> float:
-        return 0.0
 
 
 class Linearised:

@@ -52,6 +52,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Posterior, begin, full_path, posterior_of
 from benchmarks.common.timing import Clock
 from skbayes_sg import BayesianMLPClassifier
+from skbayes_sg.chains.run import radius
 from skbayes_sg.models import MLP
 from skbayes_sg.samplers import SGD, SGFS, SGLD, PolynomialDecay
 
@@ -128,8 +129,8 @@ def path_of(sampler, posterior: Posterior, n_passes: int, seed: int) -> Path:
     with threadpool_limits(1, "blas"):
         state = begin(sampler, posterior, start, 52 + seed)
         draws, weights = full_path(sampler, posterior, state, n_steps, STEPS_PER_PASS)
-        radius = sampler.stationary_distribution(state, posterior).spectral_radius(state, posterior)
-    return Path(draws[:, 0].astype(np.float32), weights, radius)
+        found = radius(sampler, posterior, state)
+    return Path(draws[:, 0].astype(np.float32), weights, found)
 
 
 def predictions(model: MLP, path: Path, X: NDArray, y: NDArray) -> tuple[list[float], NDArray]:
