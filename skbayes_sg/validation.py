@@ -91,6 +91,14 @@ def require_choice(name: str, value: Any, allowed: Collection) -> None:
     raise ValueError(f"{name} must be one of {tuple(allowed)}, got {shown(value)}")
 
 
+def require_predict_draws(n_draws: Any) -> None:
+    """Raise ValueError or TypeError for what is no `n_predict_draws`."""
+    if isinstance(n_draws, str):
+        require_choice("n_predict_draws", n_draws, ("auto",))
+    elif n_draws is not None:
+        require_integer("n_predict_draws", n_draws, 1, ', "auto" or None')
+
+
 def real_array(name: str, value: Any) -> NDArray:
     """`value` as an array of float64, or a ValueError that names it."""
     try:

@@ -35,11 +35,6 @@ class Batch(NamedTuple):
     start: int = 0
     """number of the first row in the data, in a pass over all"""
 
-    @property
-    def root_weight(self) -> NDArray | None:
-        """Square root of the weight, which a square root of a second moment gets."""
-        return None if self.weight is None else np.sqrt(self.weight)
-
 
 class Data(ABC):
     """Rows of X with their targets and weights. All posteriors of a fit share one, so it is frozen.

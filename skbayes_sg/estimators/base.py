@@ -37,14 +37,14 @@ from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
-from skbayes_sg.linalg.sizes import has_cheap_gradients, is_sorted_soon
+from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.samplers import SAMPLERS, Sampler
-from skbayes_sg.validation import in_dtype, is_word, require_choice, require_integer, warn
+from skbayes_sg.validation import in_dtype, is_word, require_integer, require_predict_draws, warn
 from skbayes_sg.version import __version__
 
 FORMAT = 11
@@ -675,8 +675,8 @@ def merged(data: InMemory, model: Model, never: bool) -> InMemory:
     After merging, a weight of 2 and two copies of a row give bitwise the same draws: HMC amplifies
     rounding differences.
     """
-    if model.fixed_inputs:
-        few = is_sorted_soon(data.n_rows, model.dim)
+    if model.fixed_inputs:  # then to sort the rows takes far less than to sample
+        few = data.n_rows * model.dim <= 20_000
     else:
         few = has_cheap_gradients(gradient_products(model, data.n_rows))
     return data if never or not few else data.merged()
@@ -765,14 +765,6 @@ def of_chunk(estimator: Any, X: Any, offset: ArrayLike | None) -> dict[str, Any]
         )
     seen = getattr(estimator, "n_samples_seen_", 0) + X.shape[0]
     return {"n_samples_seen_": seen, "_has_offset": offset is not None}
-
-
-def require_predict_draws(n_draws: Any) -> None:
-    """Raise ValueError or TypeError for what is no `n_predict_draws`."""
-    if isinstance(n_draws, str):
-        require_choice("n_predict_draws", n_draws, ("auto",))
-    elif n_draws is not None:
-        require_integer("n_predict_draws", n_draws, 1, ', "auto" or None')
 
 
 def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArray]:

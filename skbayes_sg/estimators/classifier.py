@@ -22,7 +22,6 @@ from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
     merged,
-    require_predict_draws,
     rows_that_count,
     with_offset,
 )
@@ -46,6 +45,7 @@ from skbayes_sg.validation import (
     in_dtype,
     require_choice,
     require_level,
+    require_predict_draws,
     shown,
 )
 

@@ -281,7 +281,7 @@ class LinearModel(BayesianEstimator):
                 "skbayes_sg.models.predictor.Predictor and write what that asks for, or sample it "
                 "by chains.run_chain"
             )
-        return prior_of(self, model, data, classes, streaming)
+        return prior_of(self, self._em(), model, data, classes, streaming)
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about columns of one value, where the prior is in units of the columns."""
@@ -314,8 +314,9 @@ class LinearModel(BayesianEstimator):
         """Coefficients and intercepts from the draws, and the normal approximation."""
         n_normal = fit.model.dim - ("log_noise" in fit.model.shapes)
         self.prior_precision_ = fit.prior.precision[:n_normal].copy()
-        self.coef_, self.coef_std_ = moments(self.coef_samples_, self.draw_weights_)
-        intercept = moments(self.intercept_samples_, self.draw_weights_)[0]
+        coef, intercepts = updating.coef_and_intercept(self, self.draws_)
+        self.coef_, self.coef_std_ = moments(coef, self.draw_weights_)
+        intercept = moments(intercepts, self.draw_weights_)[0]
         self.intercept_ = intercept if self._has_rows else float(intercept)
         self.__dict__.pop("posterior_", None)
         if fit.gaussian is not None:

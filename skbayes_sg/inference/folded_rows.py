@@ -196,7 +196,7 @@ def _information(model: Predictor, between: NDArray, batch: Batch, layout: Layou
     if not layout.diagonal:
         return model.moment_of(between, batch)
     root = np.sqrt(np.einsum("kkn->kn", between))[None]
-    return model.times_inputs(root, batch.X).scaled(batch.root_weight).moment(layout)
+    return model.times_inputs(root, batch.X).moment(layout, batch.weight)
 
 
 def _traces(covariance: Precision, matrix: Operator) -> tuple[float, float]:

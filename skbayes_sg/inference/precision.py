@@ -270,7 +270,7 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
 
     # one precision, from the weak prior to the mean of its logarithm
     path, first = NormalPath(posterior, scales, in_mean), posterior.prior
-    rho = [float(scales.start(first)[0, 0])]
+    rho = [float(np.log(scales.of(first)[0]))]
     uninformed = np.array([path.at(rho[0]).known < _NO_INFORMATION])
     for _ in range(_MOST_APPROXIMATIONS):
         centre, width = path.moments()

@@ -219,8 +219,8 @@ def sample(
     FloatingPointError
         If chains diverge, and there is no other engine.
     """
-    threads = in_threads(cores(options.n_jobs))  # of passes over the rows
-    with one_thread(), threads, time_limit(callbacks.end) as cut:
+    threads = cores(options.n_jobs)  # of passes over the rows
+    with time_limit(callbacks.end) as cut, in_threads(threads), one_thread():
         # Go on where the same fit stopped; or choose an engine, approximate the posterior, start.
         choice, fingerprint = choose(options, posterior, plan), None
         engine, before = None, list[DrawBlock]()

@@ -158,16 +158,17 @@ class Scores:
 
     # -- second moments -----------------------------------------------------------------------
 
-    def moment(self, layout: Layout) -> Operator:
-        """Sum over rows (and virtual labels) of g g^T, not centred, averaged over the chains."""
+    def moment(self, layout: Layout, weight: NDArray | None = None) -> Operator:
+        """Sum over rows (and virtual labels) of weight g g^T, averaged over the chains."""
+        scores = self if weight is None else self.scaled(np.sqrt(weight))
         match layout:
             case Diagonal():
-                return Diag(self.squares())
+                return Diag(scores.squares())
             case RotatedDiagonal(rotation):
-                return Rotated(self.rotated(rotation).squares(), rotation)
+                return Rotated(scores.rotated(rotation).squares(), rotation)
             case Partitioned(parts):
-                return Blocks.from_parts(parts, [self.gram(part) for part in parts])
-        return Dense(self.gram(np.arange(self.dim)))
+                return Blocks.from_parts(parts, [scores.gram(part) for part in parts])
+        return Dense(scores.gram(np.arange(self.dim)))
 
     def covariance(self, layout: Layout) -> Operator:
         """Sample covariance over rows, divisor n - 1: V of Ahn et al., Algorithm 1, line 6.

@@ -47,11 +47,6 @@ def is_overhead(n_elements: int) -> bool:
     return n_elements <= 1 << 17
 
 
-def is_sorted_soon(n_rows: int, dim: int) -> bool:
-    """Whether to sort the rows, so as to merge equal ones, takes far less than to sample."""
-    return n_rows * dim <= 20_000
-
-
 def has_cheap_passes(*sizes: int) -> bool:
     """Whether a posterior of so many rows and parameters may be expanded at several points more.
 

@@ -227,7 +227,7 @@ class Model(ABC):
 
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
         """Sum over rows of their weighted model Fisher, at one theta (1, D)."""
-        return self.fisher(theta, batch.X).scaled(batch.root_weight).moment(layout)
+        return self.fisher(theta, batch.X).moment(layout, batch.weight)
 
     def fisher_diagonal(self, theta: NDArray, X: NDArray) -> Scores:
         """Cheaper factors that reproduce only the diagonal of `fisher`; by default `fisher`."""

@@ -219,7 +219,7 @@ class Predictor(Model):
         """
         if len(between) == 1:
             root = self.times_inputs(np.sqrt(between), batch.X)
-            return root.scaled(batch.root_weight).moment(FULL)
+            return root.moment(FULL, batch.weight)
         columns, n = self.columns(), len(batch.y)
         X = dense(self.features(batch.X)).astype(np.float64, copy=False)
         if columns.shape[1] > X.shape[1]:

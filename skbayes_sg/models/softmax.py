@@ -142,8 +142,7 @@ class Softmax(Categorical, Predictor):
         z = self.outputs(theta, batch.X)
         if self.n_logits > 1 and layout is FULL:
             return self.moment_of(_between(softmax(z)[0]), batch)
-        fisher = self.times_inputs(self.residual_root(z), batch.X)
-        return fisher.scaled(batch.root_weight).moment(layout)
+        return self.times_inputs(self.residual_root(z), batch.X).moment(layout, batch.weight)
 
     def row_terms(
         self,

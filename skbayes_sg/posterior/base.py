@@ -211,7 +211,7 @@ class Posterior(Target):
         batch = self.data.sample.load(rows)
         of_diagonal = isinstance(layout, Diagonal)  # fewer factors, where the model can do so
         root = (self.model.fisher_diagonal if of_diagonal else self.model.fisher)(theta, batch.X)
-        return root.scaled(batch.root_weight)
+        return root if batch.weight is None else root.scaled(np.sqrt(batch.weight))
 
     def information(self, theta: NDArray, rows: Rows, layout: Layout) -> Operator:
         """Estimate of the likelihood's model Fisher at all rows, without the prior."""

@@ -146,8 +146,12 @@ class Anchor:
     @property
     def figures(self) -> dict[str, float]:
         """What `diagnostics_` tells of it."""
-        names = ("noise_number", "steepness", "column_steepness", "pool_error")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "noise_number": self.noise_number,
+            "steepness": self.steepness,
+            "column_steepness": self.column_steepness,
+            "pool_error": self.pool_error,
+        }
 
 
 class ClosedForm(Protocol):
