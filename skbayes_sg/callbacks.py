@@ -337,10 +337,15 @@ class CallbackRunner:
         self._estimator, self._twin = estimator, twin
         self._data, self._started = data, perf_counter()
         self._callbacks = list(getattr(estimator, "_skl_callbacks", ()))
-        self._own = [each for each in self._callbacks if isinstance(each, Callback)]
-        limits = [each.seconds for each in self._own if isinstance(each, TimeLimit)]
-        self.end = time() + min(limits, default=inf)
-        self.checkpoint = next((each for each in self._own if isinstance(each, Checkpoint)), None)
+        self._own, self.end = list[Callback](), inf
+        self.checkpoint: Checkpoint | None = None
+        for each in self._callbacks:
+            if isinstance(each, Callback):
+                self._own.append(each)
+            if isinstance(each, TimeLimit):
+                self.end = min(self.end, time() + each.seconds)
+            if isinstance(each, Checkpoint):
+                self.checkpoint = self.checkpoint or each
         self._last: Progress | None = None
         self.ended: list[str] = []
         self.enough = False

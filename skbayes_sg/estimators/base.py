@@ -393,8 +393,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self.diagnostics_ = fit.figures
         set_learned(self, fit.learned)
         self._read_off(fit)
-        names = ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_")
-        require_finite(**{name: vars(self)[name] for name in names if name in vars(self)})
+        for name in ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_"):
+            require_finite(name, vars(self).get(name, 0.0))
 
     # -- draws --------------------------------------------------------------------------------
 
@@ -723,11 +723,10 @@ def all_or_nothing(method: Method) -> Method:
     return cast(Method, guarded)
 
 
-def require_finite(**attributes: Any) -> None:
+def require_finite(name: str, values: ArrayLike) -> None:
     """Raise FloatingPointError if a number of an attribute is not finite."""
-    for name, values in attributes.items():
-        if not np.isfinite(values).all():
-            raise FloatingPointError(f"{name} is not finite; {_RESCALE}")
+    if not np.isfinite(values).all():
+        raise FloatingPointError(f"{name} is not finite; {_RESCALE}")
 
 
 def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:

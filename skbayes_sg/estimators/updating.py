@@ -87,7 +87,7 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
             guess = mode
     before = stream
     stream = stream.after(posterior, guess, factor, bytes_to_keep())
-    require_finite(posterior_=stream.posterior.mean)
+    require_finite("posterior_", stream.posterior.mean)
     if stream.may_learn and isinstance(em, Hyperprior):
         # the prior that all rows lead to, while all of them are kept
         rows = stream.kept.data.sample

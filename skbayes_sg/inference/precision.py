@@ -285,7 +285,7 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
     values = np.append(scales.of(first)[None], np.exp(np.array(rho[1:]))[:, None], axis=0)
     sampled = Sampled(scales, np.array(rho[-1:]), np.array([width]))
     initial = path.initial(rho[-1]) if serves else None
-    learned = as_learned(sampled, path.under(rho[-1]).prior, values, uninformed)
+    learned = as_learned(sampled, scales.given(first, np.array(rho[-1:])), values, uninformed)
     return PrecisionEstimate(learned, initial, path)
 
 

@@ -202,16 +202,6 @@ class Predictor(Model):
         """
         raise NotImplementedError
 
-    def expected_under_gaussian(
-        self, theta: NDArray, root: NDArray, batch: Batch, observed: bool = False
-    ) -> tuple[Scores, Operator]:
-        """Scores, and `information` of all pairs, in the mean over N(theta, root root^T).
-
-        `observed` as in `row_terms`.
-        """
-        residual, between = self.row_terms(theta, root, batch.X, batch.y, observed)
-        return self.times_inputs(residual[None], batch.X), self.moment_of(between, batch)
-
     def moment_of(self, between: NDArray, batch: Batch) -> Operator:
         """Weighted second moment of scores whose residuals have products `between`, (K, K, n).
 

@@ -284,8 +284,9 @@ class Posterior(Target):
         model = self.predictor
 
         def total(batch: Batch) -> tuple:
-            scores, information = model.expected_under_gaussian(theta, root, batch, observed)
-            return scores.scaled(batch.weight).total(), information
+            residual, between = model.row_terms(theta, root, batch.X, batch.y, observed)
+            scores = model.times_inputs(residual[None], batch.X)
+            return scores.scaled(batch.weight).total(), model.moment_of(between, batch)
 
         row_size = self.dim * model.widest
         gradient, information = self.data.reduce(total, row_size, pairs=True)

@@ -542,18 +542,14 @@ class NormalPath:
         self.curve = np.empty((3, 0))
         self._found: tuple[float, float] | None = None
 
-    def under(self, rho: float) -> Posterior:
-        """The posterior under this log precision."""
-        prior = self.scales.given(self.posterior.prior, np.array([rho]))
-        return self.posterior.with_prior(prior)
-
     def near(self, rho: float) -> Node:
         """The known distribution whose precision is nearest."""
         return self._nodes[np.abs(self.curve[0] - rho).argmin()]
 
     def at(self, rho: float, within: float = 0.0) -> Node:
         """The distribution under a log precision, or a known one that is near."""
-        here = self.under(rho)
+        prior = self.scales.given(self.posterior.prior, np.array([rho]))
+        here = self.posterior.with_prior(prior)
         if not self._nodes:
             rows = self.posterior.data.sample
             theta, precision = here.model.guess(rows.y, rows.weight, rows.offset), None
@@ -568,7 +564,7 @@ class NormalPath:
         elif precision is None:
             normal = updated(here, theta)
         else:  # of the same rows: the prior alone changes the gradient in the mean
-            gradient = here.prior.gradient(theta) - near.prior.gradient(theta)
+            gradient = prior.gradient(theta) - near.prior.gradient(theta)
             theta = theta + precision.inverse().matvec(gradient)
             normal = agreeing(here.expected_under_gaussian, theta, precision, CLOSE)
 
@@ -581,13 +577,14 @@ class NormalPath:
         known = self.scales.sizes[0] - np.exp(rho) * of_rows
         k = int(self.curve[0].searchsorted(rho))
         self.curve = np.insert(self.curve, k, (rho, np.log(squares), slope), axis=1)
-        self._nodes.insert(k, Node(rho, here.prior, normal, float(known)))
+        self._nodes.insert(k, Node(rho, prior, normal, float(known)))
         return self._nodes[k]
 
     def initial(self, rho: float) -> InitialPoint:
         """Near the mode under a log precision, from the nearest distribution."""
-        near, prior = self.near(rho), self.under(rho).prior
+        near = self.near(rho)
         theta = near.normal.mode
+        prior = self.scales.given(self.posterior.prior, np.array([rho]))
         change = prior.curvature(theta) + near.prior.curvature(theta) * -1.0
         return InitialPoint(theta, near.normal.operator.plain() + change)
 
