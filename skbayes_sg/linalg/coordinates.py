@@ -86,7 +86,7 @@ class Whitened:
         at = columns[0]
         (own,), (free,) = np.nonzero(weights[at]), np.nonzero(weights[at] == 0)
         lower = np.linalg.cholesky(mean[np.ix_(free, free)])
-        of_free = lapack.dtrtri(lower, lower=1)[0].T
+        of_free = lapack.dtrtri(lower, lower=1)[0].T if len(free) else lower  # LAPACK wants one
         shift = of_free @ of_free.T @ mean[np.ix_(free, own)]
         rest = mean[np.ix_(own, own)] - mean[np.ix_(own, free)] @ shift
         scale, members = 1 / np.sqrt(weights[at[own]]), group[at[own]]

@@ -90,3 +90,10 @@ def test_averages_by_name_warn_where_the_sandwich_is_not_the_posterior():
         model.fit(scale(X), y)
     assert any("IASG: theory expects from" in str(one.message) for one in said)
     assert model.sampler_.batch_size == 7
+
+
+def test_a_fit_without_an_intercept_is_silent(capfd):
+    """LAPACK writes to the terminal where it is given a matrix of no rows."""
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    BayesianLogisticRegressionSGFS(fit_intercept=False, random_state=0).fit(X, X[:, 0] > 0.3)
+    assert capfd.readouterr() == ("", "")
