@@ -519,7 +519,8 @@ def _begin_one_by_one(
         points = last[np.arange(n_chains) % len(last)]
     else:
         points = target.cloud(np.repeat(theta, n_chains, axis=0), np.random.default_rng(start_seed))
-    passes = 0.0
+        points = _off_walls(target, points, target.centred(theta))
+    passes, n_steps = 0.0, 0
     for done, seed in enumerate(seeds):
         states = start_chains(sampler, target, points, seed)
         length = options.length(sampler.run_length(states[0]))
@@ -528,7 +529,7 @@ def _begin_one_by_one(
             cut_short("rounds of burn-in", done, _ROUNDS)
             break
         burnt, draws = _burnt(engine, target, posterior, length.burn_in, options.n_jobs)
-        points, passes = burnt.last, burnt.passes
+        points, passes, n_steps = burnt.last, burnt.passes, n_steps + burnt.states[0].t
         if time_is_up():  # chains go on from there, in the same coordinates
             continue
         seen = draws.mean(axis=(0, 1))
@@ -536,7 +537,6 @@ def _begin_one_by_one(
         target = OneByOneTarget(posterior, sampled, seen[None, : posterior.dim])
     if options.burn_in == "auto" and target.has_groups:
         # These rounds were burn-in: where members tell the scale of a group, no other is needed.
-        n_steps = done * length.burn_in
         longer = length._replace(burn_in=length.burn_in + n_steps)
         engine = replace(engine, length=longer, burnt=n_steps)
     ell = scales.log_precisions(sampled.centre[None])

@@ -209,6 +209,9 @@ class OneByOneTarget(ChainTarget):
         """Draws from the prior of coefficients, and of scales as far as members leave them open."""
         return self.inverse_transform(self._sd * rng.standard_normal((len(theta), self.dim)))
 
+    def centred(self, theta: NDArray) -> NDArray:
+        return np.append(theta, self._start, axis=1)
+
     # -- the density ---------------------------------------------------------------------------
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:

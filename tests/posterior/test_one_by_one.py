@@ -8,7 +8,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianPoissonRegressor,
+    diagnostics,
+)
 from skbayes_sg.callbacks import TimeLimit
 from skbayes_sg.chains import run
 from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
@@ -180,6 +185,22 @@ def test_a_sparse_truth_is_found_among_more_columns_than_rows(seed):
     assert (np.abs(model.coef_[:3] - [3.0, -2.0, 2.0]) < CERTAIN * model.coef_std_[:3]).all()
     assert model.diagnostics_["r_hat_max"] < 1.05
     assert "scales of their own" in model.sampler_reason_
+
+
+def test_chains_of_counts_do_not_start_at_means_that_overflow(seed):
+    """A point of the prior may have a mean of e^50, where chains stay or diverge."""
+    rng = np.random.default_rng([3, seed])
+    X = rng.standard_normal((30, 40))
+    y = rng.poisson(np.exp(X[:, :2] @ [2.0, -2.0]))
+    how = {"fit_intercept": False, "n_draws": 64, "n_chains": 4, "random_state": seed}
+    model = BayesianPoissonRegressor(prior=Horseshoe(3), **how)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few draws
+        model.fit(X, y)
+    truth = np.append([2.0, -2.0], np.zeros(38))
+    assert np.abs(model.coef_ - truth).max() < 1.0
+    rates = model.predict_draws(X, kind="mean")
+    assert rates.max() < 30 * max(y.max(), 1)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
