@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
+from skbayes_sg.diagnostics import systematic
 from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior
 
 _DISPERSED = 1.5  # intervals are then a fifth too narrow
 _CERTAIN = 5.0  # standard errors
+_TELLING, _TELLING_DRAWS = 10_000, 256  # rows and draws that tell the number of parameters
 _OF_WEIGHTS = (
     "; sample_weight is taken for exposures here, so where it counts equal rows this says nothing: "
     "give each of them as a row to see their dispersion"
@@ -124,15 +127,29 @@ class BayesianPoissonRegressor(LinearRegressor):
 
         A row of weight w is a count c = w y of mean w mu, for which (c - w mu)^2 / (w mu) = w (y -
         mu)^2 / mu has mean 1 and variance 2 + 1 / (w mu). Equal rows that are merged keep that sum,
-        and each of them counts.
+        and each of them counts. At the posterior mean the sum over n rows has lost a degree of
+        freedom for each effective parameter, of which there are as many as it is below its mean
+        over the draws (Spiegelhalter et al. 2002, section 2.1). Draws and the truth are
+        exchangeable: in the mean over data that mean is n, so that the ratio is about 1 also where
+        columns are more than rows; and it varies no more than the sum at the truth, which bounds
+        the error.
         """
-        eta = np.asarray(self.model_.features(rows.X) @ self.coef_).ravel() + self.intercept_
-        mu = np.exp(self.model_.plus_known(eta[None, None], rows.X)[0, 0])
-        weight = np.ones(len(mu)) if rows.weight is None else rows.weight.astype(np.float64)
+        flat = self.draws_.reshape(-1, self.model_.dim)
+        each = np.tile(self.draw_weights_, len(self.draws_))
+        mean = np.average(flat, axis=0, weights=each)[None]
+        weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
         given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
         n = given.sum()
-        # residuals of so many rows have lost a degree of freedom for each parameter of all rows
-        freedom = max(1.0, n - self.model_.dim / more)
-        found = float((weight * (rows.y - mu) ** 2 / mu).sum() / freedom)
-        each = given[weight > 0] / (weight * mu)[weight > 0]  # 1 / (w mu) of a row that was given
-        return found, float(np.sqrt(given[weight > 0] @ (2 + each) / n / freedom))
+        few = rows.some(np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int)))
+        draws = flat[systematic(each, min(_TELLING_DRAWS, len(flat)))].astype(np.float64)
+        less = self._pearson(few, draws).mean(axis=0) - self._pearson(few, mean)[0]
+        freedom = max(1.0, n - less.sum() * rows.n_rows / few.n_rows / more)
+        mu = np.exp(self.model_.outputs(mean, rows.X)[0, 0])
+        of_counts = given[weight > 0] / (weight * mu)[weight > 0]  # 1 / (w mu) of a given row
+        error = np.sqrt(given[weight > 0] @ (2 + of_counts)) / freedom
+        return float(self._pearson(rows, mean).sum() / freedom), float(error)
+
+    def _pearson(self, rows: InMemory, theta: NDArray) -> NDArray:
+        """Squared residuals in units of the variance, of rows under each theta, (draws, n)."""
+        mu = np.exp(self.model_.outputs(theta, rows.X)[:, 0].astype(np.float64))
+        return (1.0 if rows.weight is None else rows.weight) * (rows.y - mu) ** 2 / mu
