@@ -31,7 +31,6 @@ Groups = dict[str, tuple[int, ...]]
 
 def prior_of(
     estimator: Any,
-    em: VariationalEM | Hyperprior | None,
     model: Predictor,
     data: Data,
     classes: NDArray | None = None,
@@ -42,7 +41,7 @@ def prior_of(
     A column that has one value has no unit. Its coefficient is held at zero; but in a stream, where
     other values may come, it is that of a column of zeros and ones.
     """
-    with_intercept = estimator.fit_intercept
+    em, with_intercept = estimator._em(), estimator.fit_intercept
     mean = real_array("prior_mean", estimator.prior_mean)
     if estimator.prior is not None and shrinkage_of(estimator.prior) is None:
         if not isinstance(estimator.prior, FittedPosterior):

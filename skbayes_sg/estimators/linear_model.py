@@ -281,7 +281,7 @@ class LinearModel(BayesianEstimator):
                 "skbayes_sg.models.predictor.Predictor and write what that asks for, or sample it "
                 "by chains.run_chain"
             )
-        return prior_of(self, self._em(), model, data, classes, streaming)
+        return prior_of(self, model, data, classes, streaming)
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about columns of one value, where the prior is in units of the columns."""

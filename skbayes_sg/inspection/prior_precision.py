@@ -112,11 +112,11 @@ class PriorPrecisionDisplay:
         --------
         >>> import warnings
         >>> import matplotlib; matplotlib.use("Agg")
-        >>> from sklearn.datasets import load_diabetes
-        >>> from skbayes_sg import BayesianLinearRegressionSGFS, PriorPrecisionDisplay
+        >>> from sklearn.datasets import make_classification
+        >>> from skbayes_sg import BayesianLogisticRegressionSGFS, PriorPrecisionDisplay
         >>> from skbayes_sg import VariationalEM, hyperparameter_path
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = BayesianLinearRegressionSGFS(n_draws=20, random_state=0)
+        >>> X, y = make_classification(200, 3, n_informative=3, n_redundant=0, random_state=0)
+        >>> model = BayesianLogisticRegressionSGFS(n_draws=20, random_state=0)
         >>> em = VariationalEM(n_updates=8)
         >>> with warnings.catch_warnings(action="ignore"):  # constant SGD is slow there
         ...     result = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)

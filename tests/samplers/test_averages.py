@@ -185,7 +185,7 @@ def test_the_drift_of_the_iterates_adds_one_over_c_to_noise_over_steps(seed):
         # they measure as ConstantSGD does
         pytest.param(MomentumSGD(), marks=pytest.mark.slow),
         pytest.param(SGFS(alpha=1.0), marks=pytest.mark.slow),
-        ConstantSGD(covariance="single_row"),
+        pytest.param(ConstantSGD(covariance="single_row"), marks=pytest.mark.slow),
     ],
     ids=repr,
 )
@@ -222,7 +222,7 @@ def test_noise_from_few_single_rows_is_said_with_the_error_of_variances():
     """Along the axes of (M, Lam) variances are M over the measured M, of Marchenko and Pastur."""
     known, ratios = KnownGaussian(dim=4), []
     sampler = ConstantSGD(covariance="single_row", batch_size=20)
-    for seed in range(40):
+    for seed in range(20):
         state = start(sampler, known.posterior, 1, seed, known.mean[None])
         state = run_chain(sampler, known.posterior, state, Length(1, 200)).state
         (warning,) = sampler.report(state).warnings
