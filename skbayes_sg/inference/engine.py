@@ -332,7 +332,10 @@ def prepare(
     estimate = None if learned is None else PrecisionEstimate(learned)
     if isinstance(asked, Hyperprior):
         scales = asked.of(posterior)
-        if asked.groups is not None and is_one_by_one(posterior, scales):
+        single = scales.integrated is not None
+        if is_one_by_one(posterior, scales) and not (
+            single and choice.given and not choice.sampler.rejects
+        ):
             return _begin_one_by_one(options, choice, posterior, scales)
         if choice.sampler.needs_closed_form and asked.groups is not None:
             choice = plan.fallback(
@@ -451,8 +454,9 @@ def begin(
         choice = plan.fallback(posterior, why, expandable)
         sampler = clone(choice.sampler)
         sampler.asked_for = choice.given
-        anchor = None if sampler.variance_reduction is None else anchor
-        if anchor is None:  # else the expansion serves this one too
+        if sampler.variance_reduction is None:  # else the expansion serves this one too
+            many = sampled is not None and sampled.scales.integrated is None
+            anchor = mode if many else None
             target = target_of(posterior, anchor, sampler, sampled, path)
         elif isinstance(target, IntegratedTarget):
             assert sampled is not None
@@ -505,6 +509,8 @@ def _begin_one_by_one(
         raise RowsNeededError("a prior of many scales is sampled on rows in memory")
     if not choice.given:
         why = "columns or groups have scales of their own, and are too many for a matrix"
+        if scales.integrated is not None:
+            why = "coefficients may fit all rows, with a noise of zero"
         choice = Choice(HMC(structure="diag", single_gradients=True), why)
     elif not choice.sampler.rejects:
         raise ValueError(NOT_SAMPLED)

@@ -18,6 +18,7 @@ class Gamma(LogLink):
     The dispersion is ``phi = exp(a)``.
     """
 
+    fits_perfectly = True
     own = ("log_dispersion",)
     own_mean, own_sd = (-1.0,), (1.5,)
     canonical = False

@@ -40,6 +40,9 @@ class Predictor(Model):
     canonical = True
     """Whether `observed` needs no pass over the rows, each of which has `observed_at`."""
 
+    fits_perfectly = False
+    """Whether a scale of its own goes to zero, and the density to infinity, where all rows fit; of
+    a conjugate model it is integrated out."""
     own: tuple[str, ...] = ()
     """Names of the shared parameters that have normal priors of their own."""
     own_mean: tuple[float, ...] = ()

@@ -31,6 +31,7 @@ class Student(Family, Response):
         Of y, if its values are multiples of a number.
     """
 
+    fits_perfectly = True
     own = ("log_scale", "log_freedom_above_one")
     own_sd = (2.0, 1.0)
     canonical = False

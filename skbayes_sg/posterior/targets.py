@@ -46,8 +46,7 @@ def target_of(
         sampled = None
     if anchor is None:
         return posterior
-    many = sampled is not None and sampled.scales.integrated is None
-    if sampled is not None and many and is_one_by_one(posterior, sampled.scales):
+    if sampled is not None and sampler.rejects and is_one_by_one(posterior, sampled.scales):
         return OneByOneTarget(posterior, sampled, anchor.theta)
     if sampler.needs_closed_form:
         return ClosedTarget(posterior, anchor, None if sampled is None else sampled.scales)

@@ -9,9 +9,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     diagnostics,
 )
 from skbayes_sg.callbacks import TimeLimit
@@ -201,6 +203,24 @@ def test_chains_of_counts_do_not_start_at_means_that_overflow(seed):
     assert np.abs(model.coef_ - truth).max() < 1.0
     rates = model.predict_draws(X, kind="mean")
     assert rates.max() < 30 * max(y.max(), 1)
+
+
+@pytest.mark.parametrize("columns", [34, 60])
+@pytest.mark.parametrize("prior", [None, Horseshoe(3)], ids=["normal", "horseshoe"])
+@pytest.mark.parametrize("cls", [BayesianGammaRegressor, BayesianRobustRegressor])
+def test_a_scale_does_not_vanish_where_coefficients_may_fit_all_rows(cls, prior, columns, seed):
+    """The joint density has its mode there, which has next to no mass."""
+    rng = np.random.default_rng([5, columns, seed])
+    X = rng.standard_normal((40, columns))
+    eta, is_gamma = 0.5 + X[:, :2] @ [1.0, -0.7], cls is BayesianGammaRegressor
+    y = rng.gamma(2.0, 0.5, 40) * np.exp(eta) if is_gamma else eta + rng.standard_t(3, 40)
+    model = cls(prior=prior, n_draws=64, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few draws
+        model.fit(X, y)
+    log_scale = model.draws_[..., columns + 1]  # of the dispersion 1 / 2, or the scale 1
+    assert abs(log_scale.mean() - (np.log(0.5) if is_gamma else 0.0)) < 1.5
+    assert log_scale.std() < 1.5
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
