@@ -45,12 +45,15 @@ def cores(n_jobs: int | None) -> int:
     return asked if n_jobs is not None or asked > 1 else max(1, threads_of_blas())
 
 
-def parallel(n_jobs: int | None, n_elements: int) -> Parallel:
-    """What carries out tasks whose steps compute so many numbers at a time.
+def parallel(n_jobs: int | None, n_elements: int, n_tasks: int) -> Parallel:
+    """What carries out so many tasks whose steps compute so many numbers at a time.
 
     Without `n_jobs`, and outside of a context of joblib that has one, tasks are threads where steps
-    are long. Short functions of NumPy would wait for the interpreter, of which there is one.
+    are long. Short functions of NumPy would wait for the interpreter, of which there is one. A task
+    that is alone stays in this thread, and passes of its steps have the threads of `in_threads`.
     """
+    if n_tasks == 1:
+        return Parallel(n_jobs=1)
     if n_jobs is None and effective_n_jobs(None) == 1 and not is_overhead(n_elements):
         return Parallel(n_jobs=cores(None), prefer="threads")
     return Parallel(n_jobs=n_jobs)
@@ -65,8 +68,9 @@ def in_parallel(
     not compete for cores, and a sum that is split over threads rounds differently.
     """
     task = delayed(partial(_until, _LIMIT.get().end, function))
+    tasks = [task(one) for one in each]
     with one_thread():  # outermost, as threads of one process share the limit
-        return parallel(n_jobs, n_elements)(map(task, each))
+        return parallel(n_jobs, n_elements, len(tasks))(tasks)
 
 
 def elements_of_step(target: Target, states: Sequence[State]) -> int:
@@ -230,7 +234,7 @@ def run_chains(
             made = min(made, chain.state.t - state.t)
         cut_short("steps of burn-in", made, burn_in)
         pace = (perf_counter() - started) / burn_in * thin if burn_in else None
-    with one_thread(), parallel(n_jobs, n_elements) as tasks:
+    with one_thread(), parallel(n_jobs, n_elements, len(states)) as tasks:
         try:
             while (left := n_draws - drawn(blocks)) > 0:
                 if on_block is not None:

@@ -78,11 +78,18 @@ def in_threads(count: int) -> Iterator[None]:
 def in_order(function: Callable, blocks: Iterable) -> Iterator[Any]:
     """`function` of each block, in order, in as many threads as `in_threads` says.
 
-    One block is computed as it is: a thread takes longer to start.
+    One block is computed as it is: a thread takes longer to start. A pass inside of one of these
+    threads has no other.
     """
     count = _THREADS.get()
-    alone = isinstance(blocks, Sequence) and len(blocks) == 1
-    return map(function, blocks) if count == 1 or alone else ahead(function, blocks, count)
+    if count == 1 or (isinstance(blocks, Sequence) and len(blocks) == 1):
+        return map(function, blocks)
+
+    def alone(block: Any) -> Any:
+        with in_threads(1):
+            return function(block)
+
+    return ahead(alone, blocks, count)
 
 
 def total_of(function: Callable[..., tuple], blocks: Iterable) -> tuple:

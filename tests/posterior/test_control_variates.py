@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
 from skbayes_sg.chains.run import Length, run_chain
+from skbayes_sg.data import in_threads
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import Linear, Softmax
@@ -112,6 +113,26 @@ def test_values_and_gradients_of_the_pool_are_those_of_one_function(posterior, w
         np.testing.assert_allclose(ahead - behind, 2 * along, rtol=5e-3, atol=5e-4)
     difference = value - posterior.log_prob(theta)
     np.testing.assert_allclose(difference, difference[0], atol=1e-3)
+
+
+@BOTH
+@pytest.mark.parametrize("posterior", EACH)
+def test_rows_in_pieces_have_the_same_sums_in_any_number_of_threads(posterior, whiten, monkeypatch):
+    whole = anchored(posterior, whiten)
+    u = whole.coordinates.transform(whole.anchor.theta)
+    u = u + 0.1 * np.random.default_rng(0).standard_normal((3, u.shape[1]))
+    monkeypatch.setattr(cv, "_BLOCK", 1000)
+    pieces = anchored(posterior, whiten)
+    assert len(pieces._rows.blocks) > 1 == len(whole._rows.blocks)
+    value, gradient = pieces.slope(u)
+    scale = np.abs(gradient).max()
+    np.testing.assert_allclose(gradient, whole.slope(u)[1], atol=1e-5 * scale)
+    np.testing.assert_allclose(
+        value - value[0], whole.slope(u)[0] - whole.slope(u)[0][0], atol=1e-3
+    )
+    with in_threads(2):
+        np.testing.assert_array_equal(pieces.slope(u)[0], value)
+        np.testing.assert_array_equal(pieces.full_gradient(u), pieces.slope(u)[1])
 
 
 @BOTH

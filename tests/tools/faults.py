@@ -306,8 +306,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/control_variates.py",
-        "pool.scores(change, rows), self._hessian.matvec(change)",
-        "pool.scores(change, rows), self.anchor.curvature.matvec(change)",
+        "_rows)\n            return self._with_expansion(rest, change, self._hessian.",
+        "_rows)\n            return self._with_expansion(rest, change, self.anchor.curvature.",
         "the prior of a sampled noise variance enters twice",
         "posterior/test_control_variates.py -k gradients",
     ),
