@@ -243,21 +243,26 @@ class Scores:
         return moments
 
     def gram_matvec(self, v: NDArray) -> NDArray:
-        """Sum over rows of g (g . v) for one chain, v and the result (1, D); no n x D matrix."""
+        """Sum over rows of g (g . v) for one chain, v and the result (m, D); no n x D matrix."""
         inner, start = 0.0, 0
         factors = self.of_chain(0).factors
         labels = [left.reshape(-1, *left.shape[-2:]) for left, _ in factors]  # (q, k, n)
         for left, (_, right), (k, m) in zip(labels, factors, self.shapes, strict=True):
-            units = v[0, start : start + k * m].reshape(k, m)
-            along = units if right is None else units @ right.T
-            inner = inner + np.einsum("qkn,kn->qn", left, np.broadcast_to(along, left.shape[1:]))
+            along = v[:, start : start + k * m].reshape(-1, k, m)
+            if right is not None:  # all vectors and units in one product
+                along = (along.reshape(-1, m) @ right.T).reshape(len(v), k, -1)
+            along = np.broadcast_to(along, (len(v), *left.shape[1:]))
+            inner = inner + np.einsum("qkn,vkn->vqn", left, along)
             start += k * m
         parts = []
         for left, (_, right) in zip(labels, factors, strict=True):
-            weighted = np.einsum("qkn,qn->kn", left, inner)
-            total = weighted.sum(axis=1) if right is None else weighted @ right
-            parts.append(total.ravel())
-        return np.concatenate(parts, dtype=np.float64)[None]
+            total = np.einsum("qkn,vqn->vkn", left, inner)
+            if right is not None:
+                total = total.reshape(-1, self.n_rows) @ right
+            else:
+                total = total.sum(axis=2)
+            parts.append(total.reshape(len(v), -1))
+        return np.concatenate(parts, axis=1, dtype=np.float64)
 
     def gram(self, columns: NDArray) -> NDArray:
         """Sum over rows (and virtual labels) of g g^T in ascending coordinates `columns`.

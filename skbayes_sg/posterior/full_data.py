@@ -12,7 +12,6 @@ from skbayes_sg.data import deterministic_rng, in_order
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Dense, Diag, largest_eigenvalue
 from skbayes_sg.linalg.coordinates import LowRank, Whitened
-from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import ChainTarget, Posterior
 from skbayes_sg.posterior.control_variates import steepness
@@ -105,24 +104,13 @@ class FullDataTarget(ChainTarget):
 
     def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
-        X, y, weight, _ = self.posterior.data.sample.single.load(slice(None))
-        return self._with_prior(self.posterior.model.scores(at, X, y).scaled(weight), at)
+        gradient = self.posterior.single.full_gradient(at).astype(np.float32)
+        return self.coordinates.single.pullback(gradient)
 
     def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
-        X, y, weight, _ = self.posterior.data.sample.single.load(slice(None))
-        each, scores = self.posterior.model.value_and_scores(at, X, y)
-        value = (each if weight is None else each * weight).sum(axis=1, dtype=np.float64)
-        value *= self.n_total / self.n_rows
-        value += self.prior.log_density(self.coordinates.inverse_transform(theta))
-        return value, self._with_prior(scores.scaled(weight), at)
-
-    def _with_prior(self, scores: Scores, at: NDArray) -> NDArray:
-        """The gradient from the scores of all rows at these parameters of the model."""
-        gradient = scores.total().astype(np.float32)
-        gradient *= self.n_total / self.n_rows
-        gradient += self.prior.gradient(at)
-        return self.coordinates.single.pullback(gradient)
+        value, gradient = self.posterior.single.slope(at)
+        return value, self.coordinates.single.pullback(gradient.astype(np.float32))
 
 
 class WhitenedTarget(ChainTarget):

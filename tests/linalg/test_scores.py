@@ -95,7 +95,7 @@ def test_moments_are_those_of_the_score_matrix(case):
     ):  # one product for each pair of units, as if there were many columns
         patch.setattr("skbayes_sg.linalg.scores.is_worth_pairs", lambda n: True)
         case.check(scores.moment, case.second)
-    v = case.rng.standard_normal((1, case.dim))
+    v = case.rng.standard_normal((3, case.dim))
     np.testing.assert_allclose(scores.gram_matvec(v), v @ rows[0].T @ rows[0], atol=1e-10)
     for chain, mine in enumerate(rows):
         np.testing.assert_allclose(scores.rows(chain), mine)
