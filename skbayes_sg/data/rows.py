@@ -261,7 +261,7 @@ def stays_sparse(X: Any) -> bool:
 
 # -- passes ----------------------------------------------------------------------------------
 
-_CACHED = 1 << 20  # bytes of a block that stays in the cache with what is computed of it
+_CACHED = 1 << 21  # bytes of a block that stays in the cache with what is computed of it
 
 
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _CACHED) -> list[slice]:
