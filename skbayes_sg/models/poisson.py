@@ -62,8 +62,7 @@ class Poisson(LogLink):
         """The mean of mu over a normal eta is known: that of a lognormal variable."""
         eta = self.outputs(theta, X)[0]
         if root is not None:
-            deviation = self.outputs(root.T, self.features(X))[:, 0]
-            eta = eta + 0.5 * np.einsum("dn,dn->n", deviation, deviation)
+            eta = eta + 0.5 * self.output_variance(root, X)
         mu = np.exp(eta)
         return y - mu, mu[None]
 

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import get_blas_funcs
 from scipy.special import roots_genlaguerre
 
 from skbayes_sg.data.rows import Batch, Data
@@ -129,6 +130,20 @@ class Predictor(Model):
             z = self.plus_known(z, given)
         return z if dtype is None else z.astype(dtype, copy=False)
 
+    def output_variance(self, root: NDArray, X: NDArray) -> NDArray:
+        """Variance of the one output of each row under N(., root root^T), (n,).
+
+        `root` (D, D) is lower triangular, which halves the products.
+        """
+        X = self.features(X)
+        n, root = X.shape[1], root.astype(X.dtype, copy=False)
+        (trmm,) = get_blas_funcs(("trmm",), (X,))
+        along = trmm(1.0, root[:n, :n].T, X.T)
+        if not self.fit_intercept:
+            return np.einsum("dn,dn->n", along, along)
+        along += root[n, :n, None]
+        return np.einsum("dn,dn->n", along, along) + root[n, n] ** 2
+
     def times_inputs(self, left: NDArray, X: NDArray) -> Scores:
         """Scores of residuals in the outputs, (chains, [labels,] outputs, n), of shared rows."""
         X = self.features(X)
@@ -199,9 +214,9 @@ class Predictor(Model):
     ) -> tuple[NDArray, NDArray]:
         """Residuals of rows (K, n), and the Fisher of their outputs (K, K, n).
 
-        They are means over N(theta, root root^T), or at theta (1, D) without a root (D, D). Where
-        the model `has_other_curvature`, `observed` asks for minus the second derivatives in place
-        of the Fisher. Models that are conjugate need no such means.
+        They are means over N(theta, root root^T) with a lower triangular root (D, D), or at theta
+        (1, D) without one. Where the model `has_other_curvature`, `observed` asks for minus the
+        second derivatives in place of the Fisher. Models that are conjugate need no such means.
         """
         raise NotImplementedError
 

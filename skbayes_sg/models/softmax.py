@@ -159,10 +159,8 @@ class Softmax(Categorical, Predictor):
             if self.n_logits == 1:
                 return residual, self.residual_root(z).reshape(1, 1, -1) ** 2
             return residual, _between(softmax(z)[0])
-        # of the logits along each column, (D, logits, n)
-        deviation = self.outputs(root.T, self.features(X))
         if self.n_logits == 1:
-            mean, sd = z[0, 0], np.sqrt(np.einsum("dkn,dkn->n", deviation, deviation))
+            mean, sd = z[0, 0], np.sqrt(self.output_variance(root, X))
             nodes, weights = normal_nodes(1)
             each = expit(mean + sd * nodes.astype(mean.dtype))
             p, slope = weights @ each, weights @ (each * (1 - each))
@@ -177,6 +175,8 @@ class Softmax(Categorical, Predictor):
                 slope[wide] = np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi))
             p, slope = p.astype(z.dtype, copy=False), slope.astype(z.dtype, copy=False)
             return (0.5 * (y + 1) - p)[None], slope[None, None]
+        # of the logits along each column, (D, logits, n)
+        deviation = self.outputs(root.T, self.features(X))
         spread = symmetric_root(outer_products(deviation))
         nodes, weights = (each.astype(z.dtype) for each in normal_nodes(self.n_logits))
         p = softmax(spread @ nodes.T + z[0].T[:, :, None])  # (n, K, nodes)
