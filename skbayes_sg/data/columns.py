@@ -9,6 +9,7 @@ that are shifted and scaled (math/priors.md#units-of-the-columns).
 from __future__ import annotations
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,11 @@ class Columns(NamedTuple):
     variance: NDArray
 
 
+_KNOWN: WeakKeyDictionary[Data, Columns] = WeakKeyDictionary()
+
+
 def of_columns(data: Data) -> Columns:
-    """Units, means and variances of the columns.
+    """Units, means and variances of the columns, computed once for the same data.
 
     Where one value holds more than half of the rows (two-valued columns, counts, amounts, words),
     the unit is half the root mean square distance of the other rows from it: half the range of a
@@ -34,6 +38,8 @@ def of_columns(data: Data) -> Columns:
     two values in equal shares. Some rows tell it; all rows are asked about a column that has one
     value in these.
     """
+    if (known := _KNOWN.get(data)) is not None:
+        return known
     sample, n_features = data.sample, data.n_features
     X, n_rows = sample.X, sample.n_rows
     weight = np.ones(n_rows) if sample.weight is None else sample.weight.astype(np.float64)
@@ -65,7 +71,7 @@ def of_columns(data: Data) -> Columns:
     variance = np.maximum(squares / of_rows - shift**2, 0.0)
     away = 0.25 * squares / np.maximum(others, np.finfo(np.float64).tiny)
     square = np.where(others < 0.5 * of_rows, away, variance)
-    return Columns(np.sqrt(square), value + shift, variance)
+    return _KNOWN.setdefault(data, Columns(np.sqrt(square), value + shift, variance))
 
 
 def _sums(distance: NDArray, weight: NDArray | None) -> NDArray:

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,18 +217,24 @@ class Dense(_Storage):
         return Dense(scale * self.matrix)
 
     def blend(self, other: Dense, weight: float) -> None:
-        """Move towards `other` by `weight`, in place: a running average."""
-        self.matrix += weight * (other.matrix - self.matrix)
+        """Move towards `other` by `weight`: a running average."""
+        self.matrix = self.matrix + weight * (other.matrix - self.matrix)
+        _INVERSES.pop(self, None)
 
     def matvec(self, v: NDArray) -> NDArray:
         return v.dot(self.matrix.T)
 
     def inverse(self) -> Dense:
-        """Explicit inverse: a step then costs one D x D product, not two triangular solves."""
+        """Explicit inverse: a step then costs one D x D product, not two triangular solves.
+
+        It is kept: a fit asks for that of its mode several times.
+        """
+        if (known := _INVERSES.get(self)) is not None:
+            return Dense(known)
         lower, _ = lapack.dpotri(self.cholesky().matrix, lower=1)
         inverse = lower + lower.T
         inverse.flat[:: len(inverse) + 1] = lower.diagonal()
-        return Dense(inverse)
+        return Dense(_INVERSES.setdefault(self, inverse))
 
     def cholesky(self) -> Dense:
         root, info = lapack.dpotrf(self.matrix, lower=1, clean=1)
@@ -255,6 +262,9 @@ class Dense(_Storage):
     def along(self, rotation: Rotation) -> Rotated:
         turned = rotation.rotate(rotation.rotate(self.matrix).T)
         return Rotated(turned.diagonal().copy(), rotation)
+
+
+_INVERSES: WeakKeyDictionary[Dense, NDArray] = WeakKeyDictionary()
 
 
 @dataclass(eq=False)

@@ -253,7 +253,8 @@ class ExpandedTarget(ChainTarget):
                 members = along.members(prior)
                 coordinates = Whitened.along(model.columns(), at, curvature, *members)
             model = model.on_columns(len(coordinates.S))
-        X, m = coordinates.inputs(X), len(pool.weight)
+        m, pieces = len(pool.weight), row_blocks(len(X), X[:1].nbytes, _BLOCK)
+        X = np.concatenate(list(in_order(lambda some: coordinates.inputs(X[some]), pieces)))
         weight = pool.weight if weight is None else weight * pool.weight
         weight = (weight / (posterior.data.n_rows * pool.probability)).astype(X.dtype)
         rows = PoolRows(

@@ -24,8 +24,9 @@ Source: math/priors.md#a-sampled-precision.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def find_mode(
     theta: NDArray,
     rng: np.random.Generator,
     curvature: Diag | Dense | None = None,
-    coordinates: LowRank | None = None,
+    coordinates: Coordinates | None = None,
 ) -> Mode:
     """Mode of a posterior whose model Fisher is its curvature, from theta (1, D).
 
@@ -90,7 +91,8 @@ def find_mode(
     the mode to about sqrt(N / m) posterior standard deviations. So all rows are read only in the
     last two or three iterations. Where a curvature costs as much as tens of gradients, L-BFGS runs
     in whitened coordinates. Where a `curvature` near the mode is known, theta is near it too: no
-    subsets are searched, and that curvature serves for the first steps. So do `coordinates`.
+    subsets are searched, and that curvature serves for the first steps. L-BFGS may run in known
+    `coordinates`.
 
     Accurate to a few hundredths of a posterior standard deviation. Nothing is raised when the
     iterations run out (separable data under a weak prior). Burn-in covers the remaining distance,
@@ -115,7 +117,7 @@ def find_mode(
             size *= 10
         # of 5,000 rows scoring takes .05 s and L-BFGS .02 s at 250 columns, .5 and .3 s at 900
         if curvature is None and dim >= 250 and len(sizes) == 1:
-            mode = _whitened_lbfgs(sample, theta, None)
+            mode = _whitened_lbfgs(sample, theta, None, coordinates)
         else:
             passes = 0.0
             for size in sizes:
@@ -323,18 +325,24 @@ def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, NDArray]:
     mean of a function that is quadratic in the distance from the centre is exact too. As many
     normal draws would leave an error of some per cent.
     """
+    points, rng = _frames(posterior.dim)
+    rows = np.arange(posterior.n_rows)
+    if posterior.n_rows > 50_000:
+        rows = np.sort(copy.deepcopy(rng).choice(posterior.n_rows, 50_000, replace=False))
+    return mode.theta + mode.curvature.inverse().cholesky().matvec(points), rows
+
+
+@lru_cache(maxsize=1)
+def _frames(dim: int) -> tuple[NDArray, np.random.Generator]:
+    """The points of a standard normal distribution, and the generator from there on."""
     rng = deterministic_rng("points")
-    dim = posterior.dim
     if has_matrix(dim):
         frames = np.linalg.qr(rng.standard_normal((-(-32 // dim), dim, dim)))[0].reshape(-1, dim)
     else:
         frames = np.linalg.qr(rng.standard_normal((dim, _MOST_POINTS)))[0].T
     points = np.sqrt(dim) * frames[: _MOST_POINTS if dim > _MOST_POINTS else None]
     points[1::2] *= -1  # a sign changes no second moment, and one dimension has but two directions
-    rows = np.arange(posterior.n_rows)
-    if posterior.n_rows > 50_000:
-        rows = np.sort(rng.choice(posterior.n_rows, 50_000, replace=False))
-    return mode.theta + mode.curvature.inverse().cholesky().matvec(points), rows
+    return points, rng
 
 
 # -- in the mean ------------------------------------------------------------------------------
@@ -366,7 +374,9 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     step = precision.inverse().matvec(here.gradient)
     theta = guess + step
     if np.sum(step * here.gradient) > 0.01 * posterior.dim:  # a tenth of a standard deviation
-        mode = find_mode(posterior, guess, np.random.default_rng(0))
+        columns, rng = posterior.predictor.columns(), np.random.default_rng(0)
+        whitened = Whitened.of(columns, guess, precision.dense())
+        mode = find_mode(posterior, guess, rng, coordinates=whitened)
         theta, precision = mode.theta, mode.curvature
     return agreeing(posterior.expected_under_gaussian, theta, precision, _CONVERGED)
 

@@ -112,6 +112,7 @@ def test_a_blend_moves_in_place_and_nothing_else_does(family):
     before = derived[0].dense()
     A.blend(B, 0.25)
     close(A, 0.75 * a + 0.25 * b)
+    close(A.inverse(), np.linalg.inv(A.dense()))
     close(B, b)
     close(derived[0], before)
 
