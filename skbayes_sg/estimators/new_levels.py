@@ -44,11 +44,12 @@ def levels_of(em: Any, data: Data) -> dict[str, Levels]:
     groups = {label: list(c) for label, c in (em.groups or {}).items() if len(c) > 1}
 
     def of_batch(batch: Batch) -> tuple[NDArray, NDArray, NDArray]:
-        each = [dense(batch.X[:, columns]) for columns in groups.values()]
-        counts = [(X != 0).sum(axis=1) for X in each]
+        each = [batch.X[:, columns] for columns in groups.values()]
+        counts = [X.astype(bool).sum(axis=1) for X in each]
         several = np.array([(n > 1).any() for n in counts], int)
         none = np.array([(n == 0).any() for n in counts], int)
-        others = np.array([((X != 0) & (X != 1)).any() for X in each], int)
+        numbers: list[Any] = [X.data if sparse.issparse(X) else X for X in each]
+        others = np.array([((x != 0) & (x != 1)).any() for x in numbers], int)
         return several, none, others
 
     if not groups:
@@ -73,7 +74,7 @@ def _sum_of(columns: list[int], data: Data) -> int | None:
     some = np.flatnonzero(equal)
 
     def differ(batch: Batch) -> tuple[NDArray]:
-        total = dense(batch.X[:, columns]).sum(axis=1, keepdims=True)
+        total = batch.X[:, columns].sum(axis=1)[:, None]
         return ((dense(batch.X[:, some]) != total).sum(axis=0),)
 
     if not len(some):

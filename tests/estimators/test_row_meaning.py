@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata
+from skbayes_sg.estimators import new_levels
+from skbayes_sg.estimators.new_levels import levels_of
 from skbayes_sg.inspection import prediction_summary, prior_sensitivity
 from skbayes_sg.models import (
     DRBM,
@@ -584,6 +587,26 @@ def test_slopes_of_a_new_level_are_of_the_column_that_is_their_sum(sort, numbers
     model.set_params(new_levels="refuse")
     with pytest.raises(ValueError, match="row 1 of X has a level of 'slope'"):
         model.predict(sort(new))
+
+
+def test_factors_are_found_in_sparse_rows_without_a_dense_copy(monkeypatch):
+    """A factor, slopes of a column, rows with two members; stored zeros are no levels."""
+    two = INDICATORS + np.roll(INDICATORS, 1, axis=1)
+    rows = np.hstack([INDICATORS, X[:, :1], INDICATORS * X[:, :1], two])
+    ends = np.cumsum([LEVELS, 1, LEVELS, LEVELS])
+    groups = {"city": range(ends[0]), "slope": range(ends[1], ends[2])}
+    asked = SimpleNamespace(groups=groups | {"two": range(ends[2], ends[3])})
+    stored = sparse.csr_array(rows + 1.0)  # of which a number is stored in each place
+    stored.data -= 1.0
+    found = levels_of(asked, InMemory.of(rows, NUMBERS))
+    assert list(found) == ["city", "slope"]
+    assert found["slope"].slope_of == LEVELS
+    seen = []
+    monkeypatch.setattr(new_levels, "dense", lambda X: seen.append(X.shape) or X.toarray())
+    for kept in (sparse.csr_array(rows), stored):
+        data = replace(InMemory.of(rows, NUMBERS), X=kept, sparse_rows=True)
+        assert levels_of(asked, data) == found
+    assert all(n == 100 or columns < LEVELS for n, columns in seen)
 
 
 def test_a_stream_knows_the_levels_of_its_chunks():
