@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.special import ndtr
 
 from skbayes_sg.data.rows import Data
-from skbayes_sg.linalg.scores import Scores
+from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.base import Response, notices_of_means
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
@@ -93,23 +93,38 @@ class Linear(Predictor, Response):
         """A mean of k observations has the noise variance s2 / k."""
         return y, np.column_stack([np.zeros(len(y)), -np.log(counts)])
 
+    def _residual(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
+        """y - z, (chains, n): of the outputs, the log noise is one number for all rows."""
+        z = self.etas(theta, self.features(X))
+        n_features = self.shapes["coef"][1]
+        if X.shape[-1] > n_features:
+            z = self.plus_known(z, X[..., : n_features + 1])
+        return y - z[:, 0]
+
+    def _value(self, residual: NDArray, precision: NDArray | float, dtype: DTypeLike) -> NDArray:
+        value = 0.5 * (np.log(precision) - math.log(2 * math.pi))
+        value = value - 0.5 * precision * residual * residual
+        return value.astype(dtype, copy=False)
+
+    def _scores(self, residual: NDArray, precision: NDArray | float, X: NDArray) -> Scores:
+        weighted = (residual * precision).astype(X.dtype, copy=False)
+        of_mean = self.times_inputs(weighted[:, None], X)
+        if self.noise_variance is not None:
+            return of_mean
+        of_noise = (0.5 * (residual * weighted - 1)).astype(X.dtype, copy=False)
+        return Scores(*of_mean.factors, Factor(of_noise[:, None], None))
+
     def log_likelihood(self, theta: NDArray, X: NDArray, y: NDArray) -> NDArray:
-        r = y - self.outputs(theta, X)[:, 0]
-        precision = self._precision(theta, X)
-        value = 0.5 * (np.log(precision) - math.log(2 * math.pi)) - 0.5 * precision * r * r
-        return value.astype(X.dtype, copy=False)
+        residual = self._residual(theta, X, y)
+        return self._value(residual, self._precision(theta, X), X.dtype)
 
     def scores(self, theta: NDArray, X: NDArray, y: NDArray) -> Scores:
         """(y - z) x / s2, and (r^2 / s2 - 1) / 2 for the log noise (Karagiannis Eq. 4.1)."""
-        residual = y - self.outputs(theta, X)[:, 0]
-        weighted = (residual * self._precision(theta, X)).astype(X.dtype, copy=False)
-        if self.noise_variance is not None:
-            return self.times_inputs(weighted[:, None], X)
-        left = np.stack([weighted, 0.5 * (residual * weighted - 1)], axis=1)
-        return self.times_inputs(left.astype(X.dtype, copy=False), X)
+        return self._scores(self._residual(theta, X, y), self._precision(theta, X), X)
 
     def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
-        return self.log_likelihood(theta, X, y), self.scores(theta, X, y)
+        residual, precision = self._residual(theta, X, y), self._precision(theta, X)
+        return self._value(residual, precision, X.dtype), self._scores(residual, precision, X)
 
     def fisher(self, theta: NDArray, X: NDArray) -> Scores:
         """x / s, and sqrt(1/2) for the log noise under a virtual label of its own.

@@ -98,19 +98,13 @@ class Predictor(Model):
             return coef
         return np.column_stack([coef, np.arange(self._n_coef, self._n_coef + k)])
 
-    def outputs(self, theta: NDArray, X: NDArray, dtype: type | None = None) -> NDArray:
-        """Coefficients times x plus intercepts, and shared parameters, (chains, outputs, n).
+    def etas(self, theta: NDArray, X: NDArray) -> NDArray:
+        """Coefficients times x plus intercepts, (chains, etas, n).
 
-        They are in X's dtype or another. Rows of X are shared by the chains, or (chains, n,
-        features). Columns of X beyond the features are known parts of the first outputs, such as
-        offsets, and are added to them; of directions, they are left out (`features`). The intercept
-        of a model that has a location is added in double precision: in single precision y = 1e8 +
-        noise and its mean would be equal for most rows.
+        The intercept of a model that has a location is added in double precision: in single
+        precision y = 1e8 + noise and its mean would be equal for most rows.
         """
         k, n_features = self.shapes["coef"]
-        given = X
-        if X.shape[-1] > n_features:
-            X = X[..., :n_features]
         coef = theta[:, : self._n_coef].astype(X.dtype, copy=False)
         if X.ndim == 3:
             z = coef.reshape(-1, k, n_features) @ X.swapaxes(1, 2)
@@ -122,6 +116,17 @@ class Predictor(Model):
                 z = z + intercept
             else:
                 z += intercept.astype(X.dtype, copy=False)
+        return z
+
+    def outputs(self, theta: NDArray, X: NDArray, dtype: type | None = None) -> NDArray:
+        """`etas`, and shared parameters, (chains, outputs, n).
+
+        They are in X's dtype or another. Rows of X are shared by the chains, or (chains, n,
+        features). Columns of X beyond the features are known parts of the first outputs, such as
+        offsets, and are added to them; of directions, they are left out (`features`).
+        """
+        given, X = X, self.features(X)
+        z = self.etas(theta, X)
         if self._shared_names:
             shared = theta[:, -len(self._shared_names) :, None].astype(X.dtype, copy=False)
             shared = np.broadcast_to(shared, (*shared.shape[:2], X.shape[-2]))
