@@ -181,12 +181,16 @@ class Execution(NamedTuple):
 
 
 def start_chains(
-    sampler: Sampler, target: Target, theta: NDArray, seed: np.random.SeedSequence
+    sampler: Sampler,
+    target: Target,
+    theta: NDArray,
+    seed: np.random.SeedSequence,
+    fewest: int = 1,
 ) -> list[State]:
     """States of all groups, at the starting points theta (n_chains, D).
 
     The overhead of a step is paid once for the group. The groups do not depend on `n_jobs`, because
-    the draws must not.
+    the draws must not. They have `fewest` chains, or all there are.
     """
     n_chains = len(theta)
     most = 64 if sampler.shares_rows else 4  # beyond, a step costs as much per chain
@@ -195,7 +199,8 @@ def start_chains(
     whole = target.anchor is not None and target.anchor.pool_size
     short = sampler.rejects or (sampler.shares_rows and getattr(sampler, "batch_size", 0) == whole)
     short &= is_overhead(n_chains * target.n_rows * target.posterior.widest)
-    n_groups = min(n_chains, max(1 if short else 2, -(-n_chains // most)))
+    n_groups = max(1 if short else 2, -(-n_chains // most))
+    n_groups = min(n_groups, max(1, n_chains // fewest))
     states = []
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         parts = np.array_split(theta, n_groups)

@@ -44,6 +44,15 @@ def test_chains_without_minibatches_are_one_group_where_a_step_is_overhead(poste
     assert sizes[200, False] == sizes[20_000, False] == [4, 4, 4, 4]
 
 
+def test_groups_have_the_fewest_chains_that_are_asked_for(posterior):
+    sizes = []
+    for n, fewest in ((2, 8), (8, 8), (15, 8), (16, 8), (8, 4)):
+        theta, seed = np.zeros((n, 21)), np.random.SeedSequence(0)
+        states = start_chains(HMC(), posterior, theta, seed, fewest)
+        sizes.append([len(state.theta) for state in states])
+    assert sizes == [[2], [8], [15], [8, 8], [4, 4]]
+
+
 @pytest.fixture(scope="module")
 def posterior():
     X, y = logistic_data(
