@@ -201,7 +201,8 @@ def of_gradients(
         away = theta[:, block] - mean[block]
         along = np.einsum("nd,nd->n", away, gradient[:, block]) + gradient[:, -k:] @ scales.of_scale
         along += scales.sizes.sum()
-        ess = max(1.0, float(np.min(diagnostics.ess_mean(draws[..., -k:], weights))))
+        moved = np.flatnonzero(scales.of_scale) - k  # of sparse priors one of thousands
+        ess = max(1.0, float(np.min(diagnostics.ess_mean(draws[..., moved], weights))))
         scale_shift = along.mean() / along.std() if along.std() > 0 else np.nan
         figures["scale_shift"] = -float(scale_shift)
         figures["scale_shift_se"] = float(np.sqrt(max(1 / len(along), 1 / ess)))

@@ -79,6 +79,8 @@ class _Point(NamedTuple):
     """Prior precision of each coefficient, (chains, P), in units of 1 / s^2."""
     variance: NDArray
     """1 / (k + lambda)."""
+    sd: NDArray
+    """s / sqrt(k + lambda)."""
     fixed: NDArray
     """k b / (k + lambda)."""
     moving: NDArray
@@ -209,10 +211,11 @@ class OneByOneTarget(ChainTarget):
             noise = np.exp(0.5 * rest[:, -1:])
         lam = self._precisions(eta)
         variance = 1 / (self._known + lam)
-        fixed, moving = self._pull * variance, noise * np.sqrt(variance) * v
+        sd = noise * np.sqrt(variance)
+        fixed, moving = self._pull * variance, sd * v
         theta = np.concatenate([self._mean + fixed + moving, rest], axis=1)
         theta = self._sheared(theta, -1.0)
-        return _Point(theta, eta, rest, z, root, steepness, noise, lam, variance, fixed, moving)
+        return _Point(theta, eta, rest, z, root, steepness, noise, lam, variance, sd, fixed, moving)
 
     def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
         """Draws from the prior of coefficients, and of scales as far as members leave them open."""
@@ -236,9 +239,9 @@ class OneByOneTarget(ChainTarget):
         value = scale * each.sum(axis=1, dtype=np.float64)
         value += self._of_rest.log_density(at.rest if self._centred else at.theta[:, self._n :])
         away = (at.fixed + at.moving) / at.noise
-        # of the coefficients, whose factors of 1 / s are those of the Jacobian
-        value -= 0.5 * (np.log(self._known + at.lam) + at.lam * away * away).sum(axis=1)
-        value += self.scales.log_density(at.eta) + np.log(at.steepness).sum(axis=1)
+        # of the coefficients: sqrt(lambda) / s of their density, times 1 / v' of the Jacobian
+        value += 0.5 * (np.log(at.lam * at.variance) - at.lam * away * away).sum(axis=1)
+        value += self.scales.log_hyperprior(at.eta) + np.log(at.steepness).sum(axis=1)
         return value, self._pulled_back(at, scale * scores.scaled(weight).total())
 
     def _pulled_back(self, at: _Point, gradient: NDArray) -> NDArray:
@@ -267,7 +270,7 @@ class OneByOneTarget(ChainTarget):
         if not self.prior.quadratic:
             pulled += at.moving * of_coef
             of_rest[:, -1] += 0.5 * pulled.sum(axis=1)
-        of_coef *= noise * np.sqrt(at.variance)
+        of_coef *= at.sd
         of_rest *= self._width
         of_jacobian = z / (0.5 * np.pi + 0.5 * z * z) - 0.25 * z / at.root**2
         return np.concatenate([gradient, of_eta * at.steepness + of_jacobian], axis=1)
