@@ -23,10 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from skbayes_sg.data.columns import of_columns
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import DIAGONAL, Diag
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import ChainTarget, Posterior
 from skbayes_sg.posterior.non_centred import Sampled
@@ -146,6 +148,10 @@ class OneByOneTarget(ChainTarget):
         self._width = 1 / np.sqrt(fixed)
         # v and z are about standard normal, but z of a group is known by its members: the variance
         # of a log precision of n that rows know is 2 / n, and T' is sqrt(pi / 2) at 0
+        # With fewer rows than columns a regression may interpolate them, and its noise be anything;
+        # the slab of a horseshoe bounds coefficients in units of the noise.
+        may = n > self.n_rows and not prior.quadratic and not self.scales.has_heavy_tails
+        self.has_scale = may and has_matrix(self.n_rows)
         curvature = np.ones(self.dim)
         if self.has_groups:
             share = self._known / (self._known + self._precisions(self._start)[0])
@@ -217,6 +223,55 @@ class OneByOneTarget(ChainTarget):
         theta = self._sheared(theta, -1.0)
         return _Point(theta, eta, rest, z, root, steepness, noise, lam, variance, sd, fixed, moving)
 
+    # -- a move along the noise --------------------------------------------------------------------
+
+    scale_sd = 1.0
+
+    @cached_property
+    def _interpolation(self) -> tuple[NDArray, NDArray, int]:
+        """Variances W, the inverse of Z W Z^T, and its rank.
+
+        Of all changes of coefficients that change rows by r, W Z^T (Z W Z^T)^-1 r is the likeliest
+        under the prior. Z has the rows of X, less the means beside an intercept, which is last.
+        """
+        variance = 1 / self._precisions(self.sampled.centre[None])[0]
+        X, means = self.posterior.model.features(self._rows.X), self._means
+        if means is not None and not sparse.issparse(X):
+            X, means = X - means, np.zeros_like(means)
+        between = dense((X * variance) @ X.T)
+        if means is not None:
+            along = X @ (variance * means)
+            between += variance @ means**2 - along - along[:, None]
+            variance = np.append(variance, between.diagonal().mean())
+            between += variance[-1]
+        values, vectors = np.linalg.eigh(between)
+        kept = values > 1e-8 * values[-1]
+        inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+        return variance, inverse, int(kept.sum())
+
+    def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
+        """Points whose residuals and noise are exp(`log_scale`) times as large.
+
+        Prior precisions stay the same in units of y. So likelihood and volume cancel, and the prior
+        alone says how far a chain goes towards coefficients that interpolate the rows. Trajectories
+        hardly go there: in units of a noise that vanishes it is infinitely far
+        (math/priors.md#one-by-one).
+        """
+        at, (X, y, *_) = self._point(theta), self._rows
+        variance, inverse, rank = self._interpolation
+        residual = y - self.posterior.model.outputs(at.theta, X)[:, 0]
+        pull = -np.expm1(log_scale)[:, None] * (residual @ inverse)
+        moved, change = self._sheared(at.theta, 1.0), pull @ self.posterior.model.features(X)
+        if self._means is not None:
+            total = pull.sum(axis=1, keepdims=True)
+            change = np.append(change - total * self._means, total, axis=1)
+        moved[:, : len(variance)] += variance * change
+        moved[:, -1] += 2 * log_scale
+        eta = at.eta - self.scales.of_scale * log_scale[:, None]
+        found = self.transform(np.append(self._sheared(moved, -1.0), eta, axis=1))
+        volume = rank * log_scale + _log_volume(at) - _log_volume(self._point(found))
+        return found, volume
+
     def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
         """Draws from the prior of coefficients, and of scales as far as members leave them open."""
         return self.inverse_transform(self._sd * rng.standard_normal((len(theta), self.dim)))
@@ -274,3 +329,8 @@ class OneByOneTarget(ChainTarget):
         of_rest *= self._width
         of_jacobian = z / (0.5 * np.pi + 0.5 * z * z) - 0.25 * z / at.root**2
         return np.concatenate([gradient, of_eta * at.steepness + of_jacobian], axis=1)
+
+
+def _log_volume(at: _Point) -> NDArray:
+    """Of parameters and hyperparameters over that of x, up to a constant, (chains,)."""
+    return np.log(at.sd).sum(axis=1) + np.log(at.steepness).sum(axis=1)

@@ -239,7 +239,7 @@ class Target(ABC):
     one_mode: bool
     """Whether there is one mode, around which the posterior is not far from Gaussian."""
     has_scale: bool = False
-    """Whether `rescaled` moves coefficients and their scale together."""
+    """Whether `rescaled` moves coefficients and their scale, or the noise, together."""
     is_curved: bool = False
     """Whether these coordinates follow the posterior far from the anchor too."""
     samples_precision: bool = False
@@ -272,7 +272,7 @@ class Target(ABC):
         return 0.0
 
     def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
-        """Points with coefficients and their scale times exp(`log_scale`), (chains,).
+        """Points with coefficients and their scale, or residuals and noise, times exp(`log_scale`).
 
         Also the logarithms of the factors by which volumes grow, (chains,).
         """

@@ -1,6 +1,7 @@
 """Coordinates of one coefficient at a time: their density, and the law of chains in them."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
 from skbayes_sg.data.row_metadata import metadata_of_fit
 from skbayes_sg.inference.diagnose import of_disagreement
 from skbayes_sg.inference.precision import Hyperprior
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.models import Linear, NegativeBinomial, Ordinal, Softmax, Student
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.non_centred import Sampled
@@ -116,15 +118,64 @@ def test_the_density_is_right_for_any_rows_and_prior(name, options):
     check_density(posterior, scales_of(posterior, "horseshoe"))
 
 
-def test_chains_follow_a_law_that_is_known(seed):
+@pytest.mark.parametrize("options", [{}, {"weighted": True}, {"as_csr": True}], ids=str)
+@pytest.mark.parametrize("name", ["linear", "linear without intercept"])
+def test_a_move_along_the_noise_scales_residuals(name, options):
+    """It has an inverse, the volume of its Jacobian, and leaves the prior's precisions in y."""
+    posterior = posterior_of(name, **options).of_rows(np.arange(4))  # of six columns
+    if options.get("as_csr"):
+        rows = posterior.data.sample
+        rows = replace(rows, X=sparse.csr_array(rows.X), sparse_rows=True)
+        posterior = Posterior(posterior.model, rows, posterior.prior)
+    target = target_of(posterior, scales_of(posterior, "student_t"))
+    x = 0.3 * np.random.default_rng(3).standard_normal((3, target.dim))
+    assert target.has_scale
+    log_scale = np.array([-2.0, 0.3, 1.0])
+    moved, volume = target.rescaled(x, log_scale)
+    back, shrunk = target.rescaled(moved, -log_scale)
+    np.testing.assert_allclose(back, x, atol=1e-8)
+    np.testing.assert_allclose(shrunk, -volume)
+
+    sample, dim = posterior.data.sample, posterior.dim
+    before, after = (target.inverse_transform(points) for points in (x, moved))
+    residuals = [
+        sample.y - posterior.model.outputs(theta[:, :dim], dense(sample.X))[:, 0]
+        for theta in (before, after)
+    ]
+    np.testing.assert_allclose(residuals[1], np.exp(log_scale)[:, None] * residuals[0], atol=1e-9)
+    np.testing.assert_allclose(after[:, dim - 1], before[:, dim - 1] + 2 * log_scale)
+    np.testing.assert_allclose(after[:, dim], before[:, dim] + 2 * log_scale)
+    np.testing.assert_allclose(after[:, dim + 1 :], before[:, dim + 1 :])
+
+    steps = 1e-6 * np.eye(target.dim)
+    for one, log_s, wanted in zip(x, log_scale, volume, strict=True):
+        log_s = np.full(target.dim, log_s)
+        ends = [target.rescaled(one + sign * steps, log_s)[0] for sign in (1, -1)]
+        assert np.linalg.slogdet((ends[0] - ends[1]) / 2e-6)[1] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_noise_is_moved_along_where_rows_may_be_interpolated():
+    posterior = posterior_of("linear")
+    few = posterior.of_rows(np.arange(4))
+    assert not target_of(posterior, scales_of(posterior, "student_t")).has_scale
+    assert target_of(few, scales_of(few, "two groups")).has_scale
+    assert not target_of(few, scales_of(few, "horseshoe")).has_scale
+    for name in ("known noise", "outliers", "counts"):
+        few = posterior_of(name).of_rows(np.arange(4))
+        assert not target_of(few, scales_of(few, "student_t")).has_scale
+
+
+@pytest.mark.parametrize("n_rows", [60, 15])
+def test_chains_follow_a_law_that_is_known(n_rows, seed):
     """A regression under one precision: beside independent draws of the same posterior.
 
     The coordinates do not care how many coefficients a scale has; of one that all share, the joint
-    distribution with the noise variance is known in closed form.
+    distribution with the noise variance is known in closed form. Fewer rows than the twenty columns
+    may be interpolated.
     """
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((60, 20)) + 1.0
-    y = X[:, :5] @ [2.0, -1.0, 1.0, -1.0, 0.5] + rng.standard_normal(60)
+    X = rng.standard_normal((n_rows, 20)) + 1.0
+    y = X[:, :5] @ [2.0, -1.0, 1.0, -1.0, 0.5] + rng.standard_normal(n_rows)
     exact = BayesianLinearRegressionSGFS(n_draws=400, random_state=seed).fit(X, y)
     independent = np.append(exact.draws_, np.log(exact.prior_precision_draws_), axis=2)
 
@@ -133,6 +184,7 @@ def test_chains_follow_a_law_that_is_known(seed):
     mean = independent.mean(axis=(0, 1))
     sampled = Sampled(scales, mean[-1:], np.ones(1))
     target = OneByOneTarget(posterior, sampled, mean[None, :-1])
+    assert target.has_scale == (n_rows < 20)
     sampler = HMC(structure="diag", single_gradients=True)
     points = independent[:16, 0]  # from the posterior, so that nothing is on its way
     states = start_chains(sampler, target, points, np.random.SeedSequence(seed))
