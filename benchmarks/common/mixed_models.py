@@ -1,6 +1,7 @@
-"""Regressions with random effects: their rows, and restricted maximum likelihood by statsmodels.
+"""Regressions with random effects: their rows, and restricted maximum likelihood.
 
-REML has no prior, and its standard errors leave out how uncertain the standard deviations are.
+REML has no prior, and its standard errors leave out how uncertain the standard deviations are. It
+is statsmodels' where that ends soon, and elsewhere that of Henderson's mixed model equations.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
 
 SLEEP = Path(__file__).with_name("sleepstudy.csv")
 
@@ -32,13 +35,13 @@ def sleepstudy() -> Mixed:
     return Mixed(rows, "subject", {"intercepts": "1", "slopes": "0 + x"})
 
 
-def crossed() -> Mixed:
-    """600 marks of twenty lecturers by sixty students, with the spreads of lme4's InstEval."""
-    rng, n = np.random.default_rng(60), 600
-    student, lecturer = rng.integers(60, size=n), rng.integers(20, size=n)
+def crossed(students: int = 60, lecturers: int = 20, n: int = 600) -> Mixed:
+    """So many marks of lecturers by students, with the spreads of lme4's InstEval."""
+    rng = np.random.default_rng(60)
+    student, lecturer = rng.integers(students, size=n), rng.integers(lecturers, size=n)
     x = rng.integers(2, size=n)  # of another department
-    y = 3.3 - 0.1 * x + 0.33 * rng.standard_normal(60)[student]
-    y += 0.51 * rng.standard_normal(20)[lecturer] + 1.18 * rng.standard_normal(n)
+    y = 3.3 - 0.1 * x + 0.33 * rng.standard_normal(students)[student]
+    y += 0.51 * rng.standard_normal(lecturers)[lecturer] + 1.18 * rng.standard_normal(n)
     rows = pd.DataFrame({"y": y, "x": x, "student": student, "lecturer": lecturer})
     return Mixed(rows, None, {"student": "0 + C(student)", "lecturer": "0 + C(lecturer)"})
 
@@ -71,4 +74,41 @@ def reml(mixed: Mixed) -> dict[str, NDArray]:
     for name in mixed.effects:
         found[name] = (np.sqrt(variances[name]), np.nan)
     found["noise"] = (np.sqrt(fit.scale), np.nan)
+    return {name: np.array(both) for name, both in found.items()}
+
+
+def reml_of_factors(mixed: Mixed) -> dict[str, NDArray]:
+    """As `reml`, of intercepts by level alone, in time that grows with the levels.
+
+    With W = (1, x, Z), where Z are indicators of levels, C = W'W + diag(0, 0, ratios) and the
+    variance of each factor that of the noise over its ratio, -2 log restricted likelihood is
+    ``log det C - sum(log ratios) + (n - 2) log(y'y - y'W C^-1 W'y)``, and C^-1 times the noise
+    variance has the squared standard errors (Henderson 1975; Bates et al. 2015, section 3.3).
+    """
+    levels = [pd.get_dummies(mixed.rows[name], dtype=float).to_numpy() for name in mixed.effects]
+    sizes, n = [each.shape[1] for each in levels], len(mixed.rows)
+    y = mixed.rows["y"].to_numpy(float)
+    W = np.column_stack([mixed.rows["x"].to_numpy(float), np.ones(n), *levels])
+    square, pull = W.T @ W, W.T @ y
+
+    def solved(log_ratios: NDArray) -> tuple[tuple[NDArray, bool], float]:
+        more = np.append(np.zeros(2), np.repeat(np.exp(log_ratios), sizes))
+        factor = cho_factor(square + np.diag(more), lower=True)
+        return factor, float(y @ y - pull @ cho_solve(factor, pull))
+
+    def deviance(log_ratios: NDArray) -> float:
+        factor, left = solved(log_ratios)
+        log_det = 2 * np.log(factor[0].diagonal()).sum() - log_ratios @ sizes
+        return float(log_det + (n - 2) * np.log(left))
+
+    how = {"xatol": 1e-5, "fatol": 1e-8}
+    fit = minimize(deviance, np.ones(len(sizes)), method="Nelder-Mead", options=how)
+    assert fit.success
+    factor, left = solved(fit.x)
+    noise, estimates = left / (n - 2), cho_solve(factor, pull)
+    errors = np.sqrt(noise * cho_solve(factor, np.eye(len(pull), 2)).diagonal())
+    found = {"x": (estimates[0], errors[0]), "intercept": (estimates[1], errors[1])}
+    for name, log_ratio in zip(mixed.effects, fit.x, strict=True):
+        found[name] = (np.sqrt(noise / np.exp(log_ratio)), np.nan)
+    found["noise"] = (np.sqrt(noise), np.nan)
     return {name: np.array(both) for name, both in found.items()}
