@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.diagnostics import systematic
@@ -134,22 +133,21 @@ class BayesianPoissonRegressor(LinearRegressor):
         columns are more than rows; and it varies no more than the sum at the truth, which bounds
         the error.
         """
-        flat = self.draws_.reshape(-1, self.model_.dim)
-        each = np.tile(self.draw_weights_, len(self.draws_))
-        mean = np.average(flat, axis=0, weights=each)[None]
+        mean = np.append(self.coef_, self.intercept_)[None, : self.model_.dim]
+        mu = np.exp(self.model_.outputs(mean, rows.X)[0, 0].astype(np.float64))
         weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
+        at_mean = weight * (rows.y - mu) ** 2 / mu
         given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
         n = given.sum()
-        few = rows.some(np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int)))
-        draws = flat[systematic(each, min(_TELLING_DRAWS, len(flat)))].astype(np.float64)
-        less = self._pearson(few, draws).mean(axis=0) - self._pearson(few, mean)[0]
-        freedom = max(1.0, n - less.sum() * rows.n_rows / few.n_rows / more)
-        mu = np.exp(self.model_.outputs(mean, rows.X)[0, 0])
+
+        some = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
+        flat, each = self.draws_.reshape(-1, self.model_.dim), self.draw_weights_
+        draws = systematic(np.tile(each, len(self.draws_)), min(_TELLING_DRAWS, len(flat)))
+        of_draws = self.model_.outputs(flat[draws], rows.some(some).X)[:, 0].astype(np.float64)
+        of_draws = np.exp(of_draws)
+        at_draws = weight[some] * (rows.y[some] - of_draws) ** 2 / of_draws
+        less = (at_draws.mean(axis=0) - at_mean[some]).sum() * rows.n_rows / len(some)
+        freedom = max(1.0, n - less / more)
         of_counts = given[weight > 0] / (weight * mu)[weight > 0]  # 1 / (w mu) of a given row
         error = np.sqrt(given[weight > 0] @ (2 + of_counts)) / freedom
-        return float(self._pearson(rows, mean).sum() / freedom), float(error)
-
-    def _pearson(self, rows: InMemory, theta: NDArray) -> NDArray:
-        """Squared residuals in units of the variance, of rows under each theta, (draws, n)."""
-        mu = np.exp(self.model_.outputs(theta, rows.X)[:, 0].astype(np.float64))
-        return (1.0 if rows.weight is None else rows.weight) * (rows.y - mu) ** 2 / mu
+        return float(at_mean.sum() / freedom), float(error)

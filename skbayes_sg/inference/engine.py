@@ -332,10 +332,9 @@ def prepare(
     estimate = None if learned is None else PrecisionEstimate(learned)
     if isinstance(asked, Hyperprior):
         scales = asked.of(posterior)
-        single = scales.integrated is not None
-        if is_one_by_one(posterior, scales) and not (
-            single and choice.given and not choice.sampler.rejects
-        ):
+        # given samplers without a Metropolis test have one precision integrated out
+        bound = choice.given and not choice.sampler.rejects and scales.integrated is not None
+        if is_one_by_one(posterior, scales) and not bound:
             return _begin_one_by_one(options, choice, posterior, scales)
         if choice.sampler.needs_closed_form and asked.groups is not None:
             choice = plan.fallback(
@@ -506,7 +505,9 @@ def _begin_one_by_one(
     some rounds of burn-in tells where the coordinates of the next are to be taken.
     """
     if posterior.of_sample is not posterior:
-        raise RowsNeededError("a prior of many scales is sampled on rows in memory")
+        raise RowsNeededError(
+            "so many coefficients or scales for these rows are sampled on rows in memory"
+        )
     if not choice.given:
         why = "columns or groups have scales of their own, and are too many for a matrix"
         if scales.integrated is not None:

@@ -30,7 +30,7 @@ from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.one_by_one import OneByOneTarget
 from skbayes_sg.priors import Horseshoe, StudentT
 from skbayes_sg.priors.scales import Groups
-from skbayes_sg.samplers import HMC
+from skbayes_sg.samplers import HMC, SGFS
 
 CERTAIN = 4.5  # Monte Carlo errors
 N_ROWS, N_COLUMNS = 20, 6
@@ -273,6 +273,17 @@ def test_a_scale_does_not_vanish_where_coefficients_may_fit_all_rows(cls, prior,
     log_scale = model.draws_[..., columns + 1]  # of the dispersion 1 / 2, or the scale 1
     assert abs(log_scale.mean() - (np.log(0.5) if is_gamma else 0.0)) < 1.5
     assert log_scale.std() < 1.5
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_sampler_that_is_asked_for_keeps_one_precision_integrated_out():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 30)), rng.gamma(2.0, 0.5, 20)
+    model = BayesianGammaRegressor(sampler="sgfs", n_draws=16, random_state=0).fit(X, y)
+    assert type(model.sampler_) is SGFS
+    assert model.states_[0].theta.shape[1] == model.model_.dim
+    model.set_params(sampler=None).fit(X, y)
+    assert model.states_[0].theta.shape[1] == model.model_.dim + 1
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
