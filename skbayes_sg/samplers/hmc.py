@@ -20,6 +20,7 @@ from skbayes_sg.validation import require_choice, require_integer
 
 _LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one
 _MANY_CHAINS = 8  # of a group, from which few steps of burn-in have many points
+_RESTARTS = 3  # of a burn-in (run.restarts)
 _STEPS_A_MOVE = 8  # leapfrog steps of a trajectory for each Metropolis step along the scale
 
 
@@ -131,8 +132,8 @@ class AveragedFisher:
 class _Path(NamedTuple):
     """The steps of a trajectory: long ones with the gradient, each of so many short ones."""
 
-    h: float
-    """Of a short step."""
+    h: float | NDArray
+    """Of a short step, of all chains or of each, (chains, 1)."""
     n_long: int
     n_short: int = 1
     fast: FastGradient = FastGradient(lambda theta: 0.0, 0, 0.0)
@@ -147,9 +148,10 @@ class _Memory:
     metric: AveragedFisher | RescaledCurvature
     log_prob: NDArray  # (chains,) at theta
     gradient: NDArray  # (chains, D) at theta
-    log_step: float
+    log_step: NDArray  # (chains, 1), and (1, 1) after the last restart
     accepted: NDArray  # (chains,): sum of acceptance probabilities since the freeze
     adapting: bool = True
+    restarts: int = 0  # of burn-in
     steps: int = 0  # since the last restart, or the freeze; without short ones
     rows_touched: float = 0.0
     figures: dict[str, float] = field(default_factory=dict)  # of the anchor
@@ -194,8 +196,9 @@ class HMC(Sampler):
     -----
     The metric Lam of a posterior with one mode is its curvature at the anchor, or at the mean of
     the draws, rescaled to their standard deviations. Elsewhere it is the model Fisher plus prior
-    precision, averaged over burn-in. Metric and step are frozen after burn-in. Source:
-    math/hamiltonian.md#hmc; Ahn et al. 2012, section 5, use HMC as the truth.
+    precision, averaged over burn-in. In half of this each chain has a step of its own, so that none
+    stays where that of the others is too long. Metric and step are frozen after burn-in.
+    Source: math/hamiltonian.md#hmc; Ahn et al. 2012, section 5, use HMC as the truth.
 
     Examples
     --------
@@ -244,7 +247,8 @@ class HMC(Sampler):
             learned(target, state.theta, layout),
             log_prob,
             gradient,
-            log_step=math.log(target.dim**-0.25),  # the scaling of the best step with D
+            # the scaling of the best step with D
+            log_step=np.full((len(state.theta), 1), math.log(target.dim**-0.25)),
             accepted=np.zeros(len(state.theta)),
             figures={} if target.anchor is None else target.anchor.figures,
         )
@@ -256,6 +260,9 @@ class HMC(Sampler):
         momentum = root.matvec(normals.standard_normal(state.theta.shape, dtype=dtype))
         energy = _kinetic(momentum, inverse) - memory.log_prob
         path = self._path(state, target)
+        if len(memory.log_step) > 1:  # where it is far narrower, a chain rejects the others' step
+            own = np.exp(memory.log_step - np.median(memory.log_step))
+            path = path._replace(h=path.h * own.astype(dtype))
         theta, log_prob, gradient = self._trajectory(state, target, momentum, path)
 
         change = energy + log_prob - _kinetic(momentum, inverse)
@@ -274,7 +281,9 @@ class HMC(Sampler):
             memory.accepted += chance
             if memory.adapting:  # Robbins and Monro's step of the log step
                 gain = (memory.steps + 5) ** -0.6
-                excess = float(chance.mean()) - self.target_accept
+                excess = chance[:, None] - self.target_accept
+                if memory.restarts >= _RESTARTS:  # then one for all, of which they know more
+                    excess = excess.mean()
                 memory.log_step = _bounded(memory.log_step + excess * gain)
                 memory.metric.see(target, state.theta, state.t)
         for _ in range(target.has_scale * (path.n_long * path.n_short // _STEPS_A_MOVE)):
@@ -283,8 +292,8 @@ class HMC(Sampler):
 
     def _path(self, state: State, target: Target) -> _Path:
         """The steps of a trajectory, of random length so that none is near a period."""
-        h = math.exp(state.memory.log_step)
-        if state.t % 10 == 9:  # a chain where the posterior is far narrower rejects all others
+        h = math.exp(np.median(state.memory.log_step))
+        if state.t % 10 == 9:  # for a chain that comes to where the posterior is far narrower
             h *= 10.0 ** -state.normals.uniform(0.5, 1.5)
             return _Path(h, self.n_leapfrog or 5, is_short=True)
         if self.n_leapfrog is not None:
@@ -342,7 +351,10 @@ class HMC(Sampler):
     def restart(self, state: State, target: Target) -> None:
         """Compute the metric from what was seen so far, and adapt the step to it afresh."""
         self._renew(state, target)
-        state.memory.steps = 0
+        memory = state.memory
+        memory.steps, memory.restarts = 0, memory.restarts + 1
+        if memory.restarts >= _RESTARTS:
+            memory.log_step = np.median(memory.log_step, keepdims=True)
 
     def freeze(self, state: State, target: Target) -> None:
         """Compute the last metric, and stop adapting."""
@@ -361,7 +373,7 @@ class HMC(Sampler):
         memory.metric.restart(target, state.theta)
         after = np.log(memory.metric.inverse.diagonal())
         log_step = memory.log_step + 0.5 * float(np.mean(before - after))
-        if not math.isfinite(log_step):
+        if not np.isfinite(log_step).all():
             raise FloatingPointError(
                 f"the metric of {self} overflows; scale the columns of X and the numbers in y, or "
                 "divide the weights by a constant"
@@ -406,9 +418,9 @@ def _or_never(change: NDArray) -> NDArray:
     return np.where(np.isfinite(change), change, -np.inf)
 
 
-def _bounded(log_step: float) -> float:
+def _bounded(log_step: NDArray) -> NDArray:
     """In metric units an oscillator is stable below 2, and below 1e-4 rounding is too large."""
-    return float(np.clip(log_step, math.log(1e-4), math.log(1.5)))
+    return np.clip(log_step, math.log(1e-4), math.log(1.5))
 
 
 def _kinetic(momentum: NDArray, inverse: Operator) -> NDArray:

@@ -241,6 +241,18 @@ def test_a_sparse_truth_is_found_among_more_columns_than_rows(seed):
     assert "scales of their own" in model.sampler_reason_
 
 
+def test_each_chain_moves():
+    """With one step for all in burn-in, a chain of these stayed at a global scale of e^-43."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((100, 300))
+    y = X[:, :3] @ [3.0, -2.0, 1.0] + rng.standard_normal(100)
+    model = BayesianLinearRegressionSGFS(prior=Horseshoe(5), n_draws=64, random_state=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few draws
+        model.fit(X, y)
+    assert min(len(np.unique(draws)) for draws in model.draws_[:, :, 0]) > 32
+
+
 def test_chains_of_counts_do_not_start_at_means_that_overflow(seed):
     """A point of the prior may have a mean of e^50, where chains stay or diverge."""
     rng = np.random.default_rng([3, seed])

@@ -110,7 +110,7 @@ def test_trajectories_are_near_a_quarter_of_a_period(seed):
     z = (chain.draws - known.mean) @ np.linalg.cholesky(known.Lam)
     squares = z**2 - 1
     products = np.mean(squares[:, 1:] * squares[:, :-1], axis=(1, 2))
-    short = 5 * np.exp(chain.state.memory.log_step) * 10 ** -np.linspace(0.5, 1.5, 101)
+    short = 5 * np.exp(chain.state.memory.log_step.item()) * 10 ** -np.linspace(0.5, 1.5, 101)
     cosines = np.cos(np.concatenate([np.linspace(0.7, 2.8, 909), short])) ** 2
     excess = products - cosines.mean() * np.mean(squares**2, axis=(1, 2))
     # all chains have trajectories of one length, and squares have variance 2
@@ -123,7 +123,7 @@ def test_burn_in_reaches_the_target_and_then_freezes():
     X, y = logistic_data(200, 20)
     posterior = Posterior.of(Softmax(20, 2), X, y, 1.0)
     for target in (0.6, 0.9):
-        chain = run(HMC(n_leapfrog=4, target_accept=target), posterior, 0, n_chains=4, burn_in=500)
+        chain = run(HMC(n_leapfrog=4, target_accept=target), posterior, 0, burn_in=500)
         assert HMC().report(chain.state).figures["accept_rate"] == pytest.approx(target, abs=0.07)
         assert not chain.state.memory.adapting
         assert chain.state.memory.steps == 360  # one in ten has short steps
