@@ -564,9 +564,12 @@ SLOPES = {
 }
 
 
-@pytest.mark.parametrize("sort", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("sort", "numbers"),
+    [(np.asarray, X[:, 0]), (sparse.csr_array, X[:, 0] > 0)],
+    ids=["numbers", "sparse zeros and ones"],
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("numbers", [X[:, 0], X[:, 0] > 0], ids=["numbers", "zeros and ones"])
 def test_slopes_of_a_new_level_are_of_the_column_that_is_their_sum(sort, numbers):
     """Their sd is that of intercepts beside that of slopes, in proportion to the column."""
     slope = np.random.default_rng(9).standard_normal(LEVELS)

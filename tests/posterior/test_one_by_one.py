@@ -269,7 +269,7 @@ def test_chains_of_counts_do_not_start_at_means_that_overflow(seed):
     assert rates.max() < 30 * max(y.max(), 1)
 
 
-@pytest.mark.parametrize("columns", [34, 60])
+@pytest.mark.parametrize("columns", [34, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("prior", [None, Horseshoe(3)], ids=["normal", "horseshoe"])
 @pytest.mark.parametrize("cls", [BayesianGammaRegressor, BayesianRobustRegressor])
 def test_a_scale_does_not_vanish_where_coefficients_may_fit_all_rows(cls, prior, columns, seed):
