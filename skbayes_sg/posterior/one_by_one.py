@@ -182,8 +182,13 @@ class OneByOneTarget(ChainTarget):
         return sheared
 
     def _precisions(self, eta: NDArray) -> NDArray:
-        """Prior precision of each coefficient in units of 1 / noise variance, (n, P)."""
-        lam = self.scales.precisions(eta)
+        """Prior precision of each coefficient in units of 1 / noise variance, (n, P).
+
+        At most some power of the largest number of eta's precision: a chain that came to where one
+        overflows had gradients that are NaN, in single precision from scales of e^-42 on, and
+        stayed there.
+        """
+        lam = np.minimum(self.scales.precisions(eta), np.finfo(eta.dtype).max ** 0.8)
         return (lam if self._alone else lam[:, self.scales.group]) * self._unit
 
     # -- coordinates ---------------------------------------------------------------------------
