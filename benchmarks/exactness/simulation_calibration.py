@@ -17,8 +17,9 @@ of three new rows, the log noise variance and the log likelihood.
 "learned" are default fits of data whose prior precision is drawn from the hyperprior. The fits
 sample it, and it is ranked too. "separable" are those data of which a plane separates the classes.
 
-"sparse" are default fits of more columns than rows under the horseshoe, from whose prior the
-coefficients are drawn.
+"sparse" are default fits of more columns than rows under the horseshoe and under Student's t, from
+whose priors the coefficients are drawn; and of fewer rows than one and a half for a column under
+the default prior, of numbers with outliers and of positive ones, from a thousandth to a thousand.
 
 "families" are regressions of 60 rows with a log link, whose dispersion has its prior, and of
 ordered classes; and of Student's t.
@@ -37,6 +38,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
@@ -56,7 +58,7 @@ from skbayes_sg import (
 from skbayes_sg.models import Gamma, GaussianMLP, NegativeBinomial, Ordinal, Poisson, Student
 from skbayes_sg.models.log_link import LogLink
 from skbayes_sg.models.predictor import Family
-from skbayes_sg.priors import Horseshoe
+from skbayes_sg.priors import Horseshoe, StudentT
 from skbayes_sg.samplers import HMC, IASG, SGD, SGFS, SGHMC, SGLD, ConstantSGD, MomentumSGD
 
 SMALLEST_P = {"exact": 0.001, "learned": 0.01}
@@ -171,7 +173,7 @@ class Robust(BayesianRobustRegressor):
     """With priors in the unit from which the data are drawn, not in that of the data."""
 
     def _make_model(self, data) -> Student:
-        return Student(data.n_features)
+        return Student(data.n_features, self.fit_intercept)
 
 
 def ordinal(n_classes: int, n_rows: int) -> Callable[[int], Ranked]:
@@ -315,6 +317,68 @@ def sparse(linear: bool, n_rows: int = 20, n_columns: int = 30) -> Callable[[int
     return one
 
 
+def outliers(n_rows: int = 20, n_columns: int = 30) -> Callable[[int], Ranked]:
+    """More columns than rows under Student's t, without an intercept.
+
+    Ranked are the first coefficients, the log noise variance, the log likelihood and log lambda.
+    """
+    prior, few = StudentT(), 5
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_columns, replicate])
+        X = _columns(rng, n_rows, n_columns)
+        noise, precision = RATE / rng.gamma(SHAPE), _learned(rng, True, n_columns)
+        w = rng.gamma(0.5 * prior.df, 2 / prior.df, size=n_columns)
+        coef = np.sqrt(noise / (precision * w)) * rng.standard_normal(n_columns)
+        y = X @ coef + rng.normal(0, np.sqrt(noise), n_rows)
+        model = BayesianLinearRegressionSGFS(
+            prior=prior, noise_prior=(SHAPE, RATE), fit_intercept=False, random_state=replicate
+        )
+        model.fit(X, y)
+        draws = spaced(model.draws_.reshape(-1, n_columns + 1)).astype(float)
+        shared = spaced(model._fit.hyper_draws[..., :1].reshape(-1, 1))
+
+        def likelihood(theta: NDArray) -> float:
+            residual = y - X @ theta[:-1]
+            return -0.5 * float(residual @ residual * np.exp(-theta[-1]) + n_rows * theta[-1])
+
+        truth, draws = _with_likelihood(np.append(coef, np.log(noise)), draws, likelihood)
+        kept = np.append(np.arange(few), np.arange(n_columns, len(truth)))
+        truth = np.append(truth[kept], np.log(precision))
+        return truth, np.column_stack([draws[:, kept], shared])
+
+    return one
+
+
+def few_rows(estimator: Callable, family: Family, n_rows: int = 16) -> Callable[[int], Ranked]:
+    """A family whose coefficients may fit all rows, without an intercept, under the default prior.
+
+    Data that span more than six orders of magnitude are left out, whatever the parameters.
+    """
+    n_columns, few = family.shapes["coef"][1], 4
+
+    def one(replicate: int) -> Ranked:
+        rng = np.random.default_rng([n_rows, n_columns, family.widest, replicate])
+        precision, own_sd = _learned(rng, True, n_columns), np.array(family.own_sd)
+        own = np.array(family.own_mean) + own_sd * rng.standard_normal(len(own_sd))
+        coef = rng.standard_normal(n_columns) / np.sqrt(precision)
+        truth, X = np.append(coef, own), _columns(rng, n_rows, n_columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = family.draw(family.outputs(truth[None], X), rng)[0]
+        if not np.abs(y).max() < 1e3 or (isinstance(family, LogLink) and not y.min() > 1e-3):
+            return truth[:0], truth[:0]
+        model = estimator(fit_intercept=False, random_state=replicate).fit(X, y)
+        draws = spaced(model.draws_.reshape(-1, len(truth))).astype(float)
+        sampled = spaced(model.prior_precision_draws_.reshape(-1, 1))
+        truth, draws = _with_likelihood(
+            truth, draws, lambda theta: family.log_likelihood(theta[None], X, y).sum()
+        )
+        kept = np.append(np.arange(few), np.arange(n_columns, len(truth)))
+        return np.append(truth[kept], precision), np.column_stack([draws[:, kept], sampled])
+
+    return one
+
+
 def network(n_rows: int = 50, n_units: int = 3) -> Callable[[int], Ranked]:
     """A small network at temperature 1, in longer chains than the default's."""
 
@@ -429,6 +493,17 @@ def cases(part: str) -> list[Case]:
         return [
             Case("horseshoe, linear, 20 x 30", sparse(linear=True), replicates=500),
             Case("horseshoe, classes, 20 x 30", sparse(linear=False), replicates=500),
+            Case("Student's t, linear, 20 x 30", outliers(), replicates=500),
+            Case(
+                "outliers, 16 x 12",
+                few_rows(Robust, Student(12, fit_intercept=False)),
+                replicates=500,
+            ),
+            Case(
+                "Gamma, 16 x 12",
+                few_rows(BayesianGammaRegressor, Gamma(12, fit_intercept=False)),
+                replicates=500,
+            ),
         ]
     if part == "families":
         return [
@@ -471,12 +546,19 @@ def cases(part: str) -> list[Case]:
 # -- the table ------------------------------------------------------------------------------------
 
 
+def _one(case: Case, replicate: int) -> Ranked:
+    """One replicate, in a process of its own, which warns as it likes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return case.one(replicate)
+
+
 def ranked(case: Case, replicates: int) -> NDArray:
     """Ranks (replicates, Q); those without a fit are left out.
 
     To leave data out by a rule that looks at the data alone leaves the ranks of others uniform.
     """
-    found = [case.one(replicate) for replicate in range(replicates)]
+    found = Parallel(n_jobs=-1)(delayed(_one)(case, replicate) for replicate in range(replicates))
     return np.array([ranks(*each) for each in found if len(each[0])])
 
 
@@ -515,9 +597,7 @@ def main(report: Report, parts: list[str], divide: int) -> None:
     """A table and a picture for each part."""
     for part in parts:
         listed = cases(part)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = {case.name: ranked(case, case.replicates // divide) for case in listed}
+        found = {case.name: ranked(case, case.replicates // divide) for case in listed}
         rows = [row_of(case, found[case.name]) for case in listed]
         claims = [claims_of(row) for row in rows]
         for row, of_row in zip(rows, claims, strict=True):
