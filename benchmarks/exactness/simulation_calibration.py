@@ -235,6 +235,12 @@ def _separated(X: NDArray, y: NDArray) -> bool:
     return bool(found.success)
 
 
+def _of_numbers(theta: NDArray, X: NDArray, y: NDArray) -> float:
+    """Log likelihood of numbers given coefficients and the log noise variance."""
+    residual = y - X @ theta[:-1]
+    return -0.5 * float(residual @ residual * np.exp(-theta[-1]) + len(y) * theta[-1])
+
+
 def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[int], Ranked]:
     """Linear regression; the noise variance is sampled, and the last parameter is its logarithm.
 
@@ -259,12 +265,9 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
         )
         model.fit(Z[:, :n_columns], y)
         draws = spaced(model.draws_.reshape(-1, len(coef) + 1))
-
-        def likelihood(theta: NDArray) -> float:
-            residual = y - Z @ theta[:-1]
-            return -0.5 * float(residual @ residual * np.exp(-theta[-1]) + n_rows * theta[-1])
-
-        ranked = _with_likelihood(np.append(coef, np.log(noise)), draws, likelihood)
+        ranked = _with_likelihood(
+            np.append(coef, np.log(noise)), draws, lambda theta: _of_numbers(theta, Z, y)
+        )
         return _with_precision(*ranked, precision[0], model) if learned else ranked
 
     return one
@@ -303,10 +306,9 @@ def sparse(linear: bool, n_rows: int = 20, n_columns: int = 30) -> Callable[[int
         shared = spaced(model._fit.hyper_draws[..., :2].reshape(-1, 2))
 
         def likelihood(theta: NDArray) -> float:
-            if not linear:
-                return _of_labels(np.append(theta, 0.0), X, y, 1)
-            residual = y - X @ theta[:-1]
-            return -0.5 * float(residual @ residual * np.exp(-theta[-1]) + n_rows * theta[-1])
+            if linear:
+                return _of_numbers(theta, X, y)
+            return _of_labels(np.append(theta, 0.0), X, y, 1)
 
         truth = np.append(coef, np.log(noise)) if linear else coef
         truth, draws = _with_likelihood(truth, draws, likelihood)
@@ -337,12 +339,9 @@ def outliers(n_rows: int = 20, n_columns: int = 30) -> Callable[[int], Ranked]:
         model.fit(X, y)
         draws = spaced(model.draws_.reshape(-1, n_columns + 1)).astype(float)
         shared = spaced(model._fit.hyper_draws[..., :1].reshape(-1, 1))
-
-        def likelihood(theta: NDArray) -> float:
-            residual = y - X @ theta[:-1]
-            return -0.5 * float(residual @ residual * np.exp(-theta[-1]) + n_rows * theta[-1])
-
-        truth, draws = _with_likelihood(np.append(coef, np.log(noise)), draws, likelihood)
+        truth, draws = _with_likelihood(
+            np.append(coef, np.log(noise)), draws, lambda theta: _of_numbers(theta, X, y)
+        )
         kept = np.append(np.arange(few), np.arange(n_columns, len(truth)))
         truth = np.append(truth[kept], np.log(precision))
         return truth, np.column_stack([draws[:, kept], shared])
