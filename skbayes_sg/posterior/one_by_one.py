@@ -185,7 +185,7 @@ class OneByOneTarget(ChainTarget):
         """Prior precision of each coefficient in units of 1 / noise variance, (n, P).
 
         At most some power of the largest number of eta's precision: a chain that came to where one
-        overflows had gradients that are NaN, in single precision from scales of e^-42 on, and
+        overflows had gradients that are NaN, in single precision from scales of e^-44 on, and
         stayed there.
         """
         lam = np.minimum(self.scales.precisions(eta), np.finfo(eta.dtype).max ** 0.8)

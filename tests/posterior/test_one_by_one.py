@@ -224,7 +224,7 @@ def test_the_metric_starts_at_what_members_know_of_the_scale_of_their_group(seed
 
 @pytest.mark.parametrize("kind", ["horseshoe", "two groups"])
 def test_gradients_are_finite_where_precisions_overflow_single_precision(kind):
-    """A chain that came to scales of e^-43 had gradients that are NaN, and stayed there."""
+    """A chain that came to scales of e^-44 had gradients that are NaN, and stayed there."""
     posterior = posterior_of("linear")
     scales = scales_of(posterior, kind)
     target = target_of(posterior, scales)

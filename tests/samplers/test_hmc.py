@@ -3,7 +3,7 @@ import pytest
 from conftest import KnownGaussian, logistic_data, second_moments, z_scores
 
 from skbayes_sg import diagnostics
-from skbayes_sg.chains.run import Length, run_chain
+from skbayes_sg.chains.run import Length, restarts, run_chain
 from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
@@ -126,6 +126,8 @@ def test_burn_in_reaches_the_target_and_then_freezes():
         chain = run(HMC(n_leapfrog=4, target_accept=target), posterior, 0, burn_in=500)
         assert HMC().report(chain.state).figures["accept_rate"] == pytest.approx(target, abs=0.07)
         assert not chain.state.memory.adapting
+        assert chain.state.memory.log_step.shape == (1, 1)  # one step, after the last restart
+        assert chain.state.memory.restarts == len(restarts(500)) == hmc._RESTARTS
         assert chain.state.memory.steps == 360  # one in ten has short steps
 
 
