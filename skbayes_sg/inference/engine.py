@@ -598,8 +598,8 @@ def _learn(
 ) -> tuple[Engine, Target]:
     """The engine under the prior precision that its chains learn by variational EM.
 
-    Without an anchor that takes one round. With an anchor, up to four rounds are run, until the
-    anchor no longer moves.
+    Without an anchor that takes one round. With an anchor, up to four rounds are run, until neither
+    the precision nor the anchor moves.
     """
     engine, target = begin(options, choice, posterior, plan)
     learned, paths, passes, first = None, list[NDArray](), engine.passes, choice
@@ -644,13 +644,14 @@ def _learn(
         passes += engine.passes
         now = engine.anchor
         # a move of the anchor in squared posterior standard deviations per parameter
-        unmoved = before is None or now is None or distance(before, now) < 0.1
-        if not diverged and unmoved:
+        moved_on = diverged or (before and now and distance(before, now) >= 0.1)
+        if not moved_on and learned is not None and (learned.excess <= 1).all():
             break
     else:
-        remedy = remedy_of(em.asked_for, em.hyperprior is not None)
-        unsettled = f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; "
-        engine = replace(engine, warnings=(*engine.warnings, unsettled + remedy))
+        if moved_on:
+            remedy = remedy_of(em.asked_for, em.hyperprior is not None)
+            said = f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; "
+            engine = replace(engine, warnings=(*engine.warnings, said + remedy))
     if learned is not None:
         learned = replace(learned, path=np.concatenate(paths))
     return replace(engine, passes=passes, learned=learned), target

@@ -146,6 +146,15 @@ class LearnedPrecision:
     asked_for: bool = False
     """Whether the user gave VariationalEM, and so has its parameters."""
 
+    @property
+    def excess(self) -> NDArray:
+        """Changes over those that do not matter, (blocks,): above 1 a precision still moves.
+
+        A change of log precision by .05 never matters, nor does a share of its uncertainty.
+        """
+        share = 1.0 if self.hyperprior else 0.25
+        return self.change / np.maximum(0.05, share * np.asarray(self.uncertainty))
+
     def warnings(self) -> list[str]:
         """Warnings about the learned precisions; none where these are the first ones yet."""
         if self.sampled is not None and len(self.path) == 1:
@@ -187,9 +196,7 @@ class LearnedPrecision:
                 f"them); {remedy_of(self.asked_for, self.hyperprior)}"
             )
 
-        # a change of log precision by .05 never matters, nor does a share of its uncertainty
-        share = 1.0 if self.hyperprior else 0.25
-        excess = change / np.maximum(0.05, share * uncertainty)
+        excess = self.excess
         moving = (excess > 1) & inside
         if moving.any():
             worst = np.where(moving, excess, 0).argmax()

@@ -368,10 +368,26 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
 def test_a_path_that_still_moves_says_so():
     X, y = rows_of_the_figures("weak")
     model = BayesianLinearRegressionSGFS(
-        prior_precision=VariationalEM(n_updates=12), noise_variance=1.0, n_draws=20, random_state=0
+        "sgfs", VariationalEM(n_updates=8), noise_variance=1.0, n_draws=20, random_state=0
     )
     with pytest.warns(ConvergenceWarning, match="still moves for coef.*raise n_updates"):
         model.fit(X, y)
+
+
+def test_rounds_go_on_while_the_precision_moves():
+    X, y = rows_of_the_figures("weak")
+    short, long = (
+        BayesianLinearRegressionSGFS(
+            prior_precision=VariationalEM(n_updates=n),
+            noise_variance=1.0,
+            n_draws=20,
+            random_state=0,
+        ).fit(X, y)
+        for n in (12, 80)
+    )
+    assert len(short.prior_precision_path_) > 12
+    away = np.log(short.prior_precision_path_[-1] / long.prior_precision_path_[-1])
+    assert abs(away) < long._fit.engine.learned.uncertainty
 
 
 # -- pictures ---------------------------------------------------------------------------------
