@@ -16,6 +16,7 @@ of three new rows, the log noise variance and the log likelihood.
 
 "learned" are default fits of data whose prior precision is drawn from the hyperprior. The fits
 sample it, and it is ranked too. "separable" are those data of which a plane separates the classes.
+"wide" are such fits of fewer rows than columns, of which the first 60 are ranked.
 
 "sparse" are default fits of more columns than rows under the horseshoe and under Student's t, from
 whose priors the coefficients are drawn; and of fewer rows than one and a half for a column under
@@ -265,10 +266,12 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
         )
         model.fit(Z[:, :n_columns], y)
         draws = spaced(model.draws_.reshape(-1, len(coef) + 1))
-        ranked = _with_likelihood(
+        truth, draws = _with_likelihood(
             np.append(coef, np.log(noise)), draws, lambda theta: _of_numbers(theta, Z, y)
         )
-        return _with_precision(*ranked, precision[0], model) if learned else ranked
+        kept = np.append(np.arange(min(n_columns, 60)), np.arange(n_columns, len(truth)))
+        truth, draws = truth[kept], draws[:, kept]
+        return _with_precision(truth, draws, precision[0], model) if learned else (truth, draws)
 
     return one
 
@@ -488,6 +491,9 @@ def cases(part: str) -> list[Case]:
             Case("linear, 60 columns", linear(50, 60, learned=True)),
         ]
         return [case._replace(claim="learned") for case in listed]
+    if part == "wide":
+        wide = linear(30, 4100, learned=True)
+        return [Case("linear, 30 x 4,100", wide, "learned", replicates=1000)]
     if part == "sparse":
         return [
             Case("horseshoe, linear, 20 x 30", sparse(linear=True), replicates=500),
@@ -606,7 +612,7 @@ def main(report: Report, parts: list[str], divide: int) -> None:
 
 
 if __name__ == "__main__":
-    names = ["models", "networks", "learned", "sparse", "families", "samplers"]
+    names = ["models", "networks", "learned", "wide", "sparse", "families", "samplers"]
     parts = {"nargs": "+", "choices": names, "default": names}
     fewer = {"type": int, "default": 1, "help": "divides the number of replicates"}
     benchmark(main, threads=1, parts=parts, divide=fewer)

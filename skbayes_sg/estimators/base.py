@@ -41,8 +41,8 @@ from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
+from skbayes_sg.posterior.row_space import row_space
 from skbayes_sg.samplers import SAMPLERS, Sampler
 from skbayes_sg.validation import in_dtype, is_word, require_integer, require_predict_draws, warn
 from skbayes_sg.version import __version__
@@ -367,9 +367,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         warn(small_weights(posterior) + self._notices(posterior))
         if getattr(self, "prior_groups", None) is not None:
             attributes["_levels"] = levels_of(self._em(), posterior.data)
-        if self.sampler is None and is_high_dimensional(posterior):
-            # without those parameters that only the prior knows
-            posterior = nonzero_columns(posterior)
+        em = self._em()
+        one = em in (None, Hyperprior()) or (isinstance(em, VariationalEM) and em.per == "block")
+        if self.sampler is None and one and posterior.model.fixed_inputs:
+            # without what only the prior knows
+            posterior = row_space(posterior) or nonzero_columns(posterior)
         earlier = None if self._fit is None else self._fit.engine
         callbacks = CallbackRunner(self, twin, X=X, y=y)
         fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)

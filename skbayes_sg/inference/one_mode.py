@@ -156,21 +156,23 @@ class OneMode(Plan):
 
         Many rows, and rows on disk, are not read again, or once for the observed information:
         there the curvature at the anchor is that distribution. Above 1,000 parameters it has the
-        moments of the draws. Draws in closed form are of that distribution itself.
+        moments of the draws. Draws of all parameters in closed form are of that distribution.
         """
         assert fit.engine is not None
         before, anchor, prior = posterior.prior, fit.engine.anchor, fit.prior
+        n_chains, _, dim = fit.draws.shape
+        draws, weights = fit.draws.reshape(-1, dim), np.tile(fit.weights / n_chains, n_chains)
+        exact = fit.engine.sampler.needs_closed_form
+        along_rows = anchor is not None and anchor.theta.shape[1] < dim
+        if along_rows or not (exact or has_matrix(dim)):
+            family = GaussianPrior if prior.quadratic else NormalInverseGammaPrior
+            return family.of_draws(draws, weights)
         posterior = posterior.with_prior(prior)
         if anchor is not None and fit.scales is not None:
             anchor = anchor.under(before, prior)
-        if fit.engine.sampler.needs_closed_form:
+        if exact:
             assert anchor is not None
             return known_at(posterior, anchor)
-        n_chains, _, dim = fit.draws.shape
-        draws, weights = fit.draws.reshape(-1, dim), np.tile(fit.weights / n_chains, n_chains)
-        if not has_matrix(dim):
-            family = GaussianPrior if prior.quadratic else NormalInverseGammaPrior
-            return family.of_draws(draws, weights)
         # near a normal distribution the anchor's is good enough
         outputs = 1 if fit.engine.sampler.rejects else posterior.predictor.widest
         cheap = has_cheap_passes(posterior.n_rows, dim, outputs)

@@ -41,7 +41,7 @@ from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
 from skbayes_sg.priors import Prior
-from skbayes_sg.priors.scales import Scales
+from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import warn
 
@@ -352,7 +352,7 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     touched = rows_touched(sampler, stopped.states) - rows_touched(sampler, engine.states)
     passes, weights = touched / n_rows, chains[0].weights / chains[0].weights.sum()
 
-    learned, scales, eta = engine.learned, None, None
+    learned, scales, eta, relative = engine.learned, None, None, None
     if learned is not None and learned.sampled is not None:
         # precisions of the prior are coordinates, or drawn given each draw
         scales = learned.sampled.scales
@@ -374,10 +374,16 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         mean = np.einsum("cdg,d->g", ell, weights) / len(ell)
         posterior = posterior.with_prior(scales.given(posterior.prior, mean))
         path = np.append(learned.path[:-1], np.exp(mean)[None], axis=0)
-        learned = as_learned(learned.sampled, posterior.prior, path, learned.uninformed)
+        sampled, whole = learned.sampled, posterior.all_columns
+        if whole is not posterior:  # then it is one precision, of all coefficients
+            relative = np.exp(ell[..., 0] - mean)
+            block = whole.model.unpack(np.arange(whole.dim))["coef"].ravel()
+            scales = OnePrecision(block, np.zeros_like(block), scales.labels, scales.unit)
+            sampled = sampled._replace(scales=scales)
+        learned = as_learned(sampled, whole.prior, path, learned.uninformed)
         eta = eta.astype(np.float32)
 
-    draws = posterior.completed(chains)
+    draws = posterior.completed(chains, relative)
     draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
     # a step takes as long as a gradient of 2,000 rows, besides that of its own rows
     work = touched
@@ -386,10 +392,14 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     # gradients of all rows that take a tenth of that, and tell means and standard deviations
     of_chain = -(-fewest(posterior.dim) // len(draws))
     n_gradients = min(1024, max(256, of_chain * len(draws)), int(0.1 * work / n_rows))
-    posterior = posterior.all_columns
-    model, prior, n_passes = posterior.model, posterior.prior, engine.passes + passes
+    whole = posterior.all_columns
+    model, prior, n_passes = whole.model, whole.prior, engine.passes + passes
     fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
-    agreement = plan.agreement(fit, posterior, n_gradients)
+    agreement = plan.agreement(fit, whole, n_gradients)
+    if whole is not posterior:  # the prior's part of all coefficients hides how chains mix
+        here = diagnose.of_draws(np.concatenate([chain.draws for chain in chains]))
+        for figure, worse in {"r_hat_max": max, "ess_min": min, "ess_tail_min": min}.items():
+            agreement[figure] = worse(agreement[figure], here[figure])
     n_draws, burn_in, thin = engine.steps(draws.shape[1])
     kept = n_draws * thin / (burn_in + n_draws * thin)
     figures, warnings = diagnose.diagnose_run(engine, chains, agreement, kept * passes)

@@ -151,8 +151,12 @@ class Posterior(Target):
         """The posterior of all parameters of the fit."""
         return self
 
-    def completed(self, chains: Sequence[Drawn]) -> NDArray:
-        """Draws of all groups of chains, of `all_columns`: (chains, draws, D)."""
+    def completed(self, chains: Sequence[Drawn], relative: NDArray | None = None) -> NDArray:
+        """Draws of all groups of chains, of `all_columns`: (chains, draws, D).
+
+        `relative` are the prior precisions of draws of one that is sampled, over that of `prior`,
+        (chains, draws).
+        """
         return np.concatenate([chain.draws for chain in chains])
 
     @property

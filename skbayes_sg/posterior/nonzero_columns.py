@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Diag
-from skbayes_sg.posterior import Drawn, Posterior
+from skbayes_sg.posterior import Drawn, Posterior, is_high_dimensional
 from skbayes_sg.priors import Prior
 
 
@@ -66,7 +66,7 @@ class NonzeroColumns(Posterior):
         )
         return other
 
-    def completed(self, chains: Sequence[Drawn]) -> NDArray:
+    def completed(self, chains: Sequence[Drawn], relative: NDArray | None = None) -> NDArray:
         """Draws of all parameters, (chains, draws, D).
 
         The generator of the numbers beside a draw is seeded by that draw. So they are the same for
@@ -82,17 +82,24 @@ class NonzeroColumns(Posterior):
             group = slice(first, first + len(chain.draws))
             draws[group][..., self.kept] = chain.draws
             for k in range(n_draws):
-                rng = _seeded_by(chain.draws[:, k])
+                rng = seeded_by(chain.draws[:, k])
                 normals = rng.standard_normal((len(chain.draws), len(sd)), np.float32)
                 if self.normal_prior.noise is not None:
                     normals *= np.exp(0.5 * chain.draws[:, k, -1:].astype(np.float64))
+                if relative is not None:
+                    normals /= np.sqrt(relative[group, k, None])
                 draws[group, k, self.uninformed] = mean + sd * normals
             first = group.stop
         return draws
 
 
 def nonzero_columns(posterior: Posterior) -> Posterior:
-    """Without the columns of zeros, if there are some that the prior does not tie to others."""
+    """Without the columns of zeros, if there are some that the prior does not tie to others.
+
+    Parameters that have a matrix have no need of it.
+    """
+    if not is_high_dimensional(posterior):
+        return posterior
     columns = posterior.data.sample.nonzero_columns
     independent = isinstance(posterior.normal_prior.operator, Diag)
     if len(columns) in (0, posterior.data.n_features) or not independent:
@@ -100,7 +107,7 @@ def nonzero_columns(posterior: Posterior) -> Posterior:
     return NonzeroColumns(posterior, columns)
 
 
-def _seeded_by(draws: NDArray) -> np.random.Generator:
+def seeded_by(draws: NDArray) -> np.random.Generator:
     """A generator that depends on the draws of a group alone, (chains, D)."""
     some = draws[:, :256].astype(np.float32)
     digest = hashlib.blake2b(some.tobytes(), digest_size=16).digest()

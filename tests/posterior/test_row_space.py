@@ -1,0 +1,142 @@
+"""Fewer rows than columns: chains move along the rows, and the prior has the rest."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayes_sg import BayesianLinearRegressionSGFS, BayesianPoissonRegressor
+from skbayes_sg.models import Linear, Poisson
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.row_space import RowSpace, row_space
+from skbayes_sg.priors.normal import GaussianPrior
+
+N, P = 6, 15
+Q = np.linspace(0.5, 3.0, P)  # precisions of the columns
+
+
+def wide(kind="linear", store=np.asarray, mean=0.0):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, P))
+    model = Linear(P, noise_variance=0.3) if kind == "linear" else Poisson(P)
+    y = X[:, 0] + rng.standard_normal(N) if kind == "linear" else rng.poisson(2.0, N).astype(float)
+    whole = Posterior.of(model, store(X), y)
+    prior = GaussianPrior(np.append(2 * Q, 0.1), np.append(np.full(P, mean), 0.4))
+    return whole.with_prior(prior)
+
+
+class Drawn:
+    def __init__(self, draws):
+        self.draws = draws
+
+
+def lifted(part, u, rest):
+    """All parameters without the prior's part, from u and the others."""
+    draws = np.append(u, rest, axis=1)[None]
+    with pytest.MonkeyPatch.context() as patch:
+        zeros = type("", (), {"standard_normal": lambda self, shape, dtype: np.zeros(shape)})
+        patch.setattr("skbayes_sg.posterior.row_space.seeded_by", lambda draws: zeros())
+        return part.completed([Drawn(draws)])[0]
+
+
+@pytest.mark.parametrize("kind", ["linear", "counts"])
+@pytest.mark.parametrize("mean", [0.0, 0.7])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_the_log_posterior_along_the_rows_is_that_of_all_coefficients(kind, mean, store):
+    whole = wide(kind, store, mean)
+    part = RowSpace(whole, Q)
+    assert part.dim == N + 1
+    rng = np.random.default_rng(1)
+    u, rest = rng.standard_normal((4, N)), rng.standard_normal((4, 1))
+    theta = lifted(part, u, rest)
+    values = whole.log_prob(theta)
+    ours = part.log_prob(np.append(u, rest, axis=1))
+    np.testing.assert_allclose(ours - ours[0], values - values[0], rtol=1e-9, atol=1e-9)
+
+
+def test_the_precision_of_all_coefficients_follows():
+    part = RowSpace(wide(), Q)
+    other = part.with_prior(part.prior.with_precision(np.append(np.full(N, 5.0), 0.1)))
+    np.testing.assert_allclose(other.all_columns.prior.precision, np.append(5 * Q, 0.1))
+    assert part.all_columns.prior.precision[0] == 2 * Q[0]
+
+
+@pytest.mark.parametrize("relative", [None, 3.0])
+def test_draws_have_the_covariance_of_the_posterior(relative):
+    """In closed form; at a precision three times that of the prior where a draw says so."""
+    whole, n = wide(mean=0.7), 40_000
+    part = RowSpace(whole, Q)
+    at = 1.0 if relative is None else relative
+    there = part.with_prior(part.prior.with_precision(np.append(np.full(N, 2.0 * at), 0.1)))
+
+    def moments(posterior):
+        zero = np.zeros((1, posterior.dim))
+        curvature = posterior.expand(zero, posterior.layout("full")).curvature.dense()
+        covariance = np.linalg.inv(curvature)
+        return (posterior.full_gradient(zero) @ covariance)[0], covariance
+
+    mean, covariance = moments(there)
+    rng = np.random.default_rng(2)
+    here = rng.multivariate_normal(mean, covariance, (8, n // 8))
+    each = None if relative is None else np.full((8, n // 8), relative)
+    draws = part.completed([Drawn(here)], each).reshape(n, -1)
+    mean, covariance = moments(there.all_columns)
+    sd = np.sqrt(covariance.diagonal())
+    assert np.abs((draws.mean(axis=0) - mean) / sd).max() < 4.5 / np.sqrt(n)
+    error = (np.cov(draws.T) - covariance) / np.outer(sd, sd)
+    assert np.abs(error).max() < 4.5 * np.sqrt(2 / n)
+
+
+def test_it_serves_few_rows_of_many_columns_under_one_precision():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 1100))
+    counts = rng.poisson(1.0, 20).astype(float)
+    assert isinstance(row_space(Posterior.of(Poisson(1100), X, counts)), RowSpace)
+    assert row_space(Posterior.of(Linear(1100), X, counts)) is None  # that has a closed form
+    assert row_space(Posterior.of(Poisson(900), X[:, :900], counts)) is None
+    assert row_space(Posterior.of(Poisson(1100), 0.0 * X, counts)) is None
+    assert row_space(wide("counts")) is None
+
+
+def test_a_learned_precision_of_very_many_columns_is_that_of_the_evidence():
+    """By quadrature over log lambda. Chains once learned e^6 for e^5, in silence."""
+    rng = np.random.default_rng(0)
+    n, p, s2 = 30, 4100, 0.25
+    X = rng.standard_normal((n, p))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = X @ (0.1 * rng.standard_normal(p)) + np.sqrt(s2) * rng.standard_normal(n)
+    model = BayesianLinearRegressionSGFS(noise_variance=s2, random_state=0).fit(X, y)
+    U, scale, Vt = np.linalg.svd(X, full_matrices=False)
+    U, scale, Vt = U[:, : n - 1], scale[: n - 1], Vt[: n - 1]  # columns have means of zero
+    along, rho, unit = U.T @ y, np.linspace(-5, 12, 2001), p / 10 / s2
+    variance = s2 + (scale**2)[:, None] / np.exp(rho)
+    log_density = -0.5 * (np.log(variance) + along[:, None] ** 2 / variance).sum(axis=0)
+    log_density += 0.5 * rho - 0.5 / unit * np.exp(rho) - 1e-3 * unit * np.exp(-rho)
+    share = np.exp(log_density - log_density.max())
+    share /= share.sum()
+    mean = share @ rho
+    sd = np.sqrt(share @ (rho - mean) ** 2)
+    found = np.log(model.prior_precision_draws_).ravel()
+    assert abs(found.mean() - mean) < 4.5 * sd / np.sqrt(found.size)
+    np.testing.assert_allclose(found.std(), sd, rtol=4.5 / np.sqrt(found.size))
+    # a coefficient has variance 1 / lambda but for the n directions of the rows
+    lam = np.exp(rho)
+    left = 1 - (Vt**2).T @ (scale**2 / (scale**2 + s2 * lam[:, None])).T
+    expected = np.sqrt((left / lam) @ share)
+    ratio = model.draws_[..., :p].std(axis=(0, 1)) / expected
+    assert abs(np.median(ratio) - 1) < 0.02
+
+
+def test_counts_are_predicted_as_from_the_columns_that_span_the_rows():
+    """X of 1,200 columns has a copy of 20 in units that make the two priors the same."""
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((60, 20))
+    y = rng.poisson(np.exp(0.5 + 0.3 * Z[:, 0])).astype(float)
+    basis = np.linalg.qr(rng.standard_normal((1200, 20)))[0]
+    wide_rows = Z @ basis.T
+    few = BayesianPoissonRegressor(prior_precision=4.0, random_state=0).fit(Z, y)
+    many = BayesianPoissonRegressor(prior_precision=4.0, random_state=0).fit(wide_rows, y)
+    a, b = (m.predict(x, return_std=True) for m, x in ((few, Z), (many, wide_rows)))
+    error = sum(1 / m.diagnostics_["ess_min"] for m in (few, many)) ** 0.5
+    assert np.abs(a[0] - b[0]).max() < 5 * error * a[1].max()
+    across = many.draws_[..., :1200] - many.draws_[..., :1200] @ basis @ basis.T
+    np.testing.assert_allclose((across**2).mean() * 1200 / 1180, 0.25, rtol=0.01)
