@@ -50,6 +50,8 @@ from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import FULL
+from skbayes_sg.linalg.scores import dense
+from skbayes_sg.linalg.sizes import has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -672,11 +674,26 @@ class LinearClassifier(LinearModel, BayesianClassifier):
 
 
 def is_separated(estimator: Any, posterior: Posterior) -> bool:
-    """Whether the posterior mean is right about every row in memory."""
+    """Whether a plane goes between the classes of the rows in memory.
+
+    It does where the posterior mean is right about each of them; and between any two sets of rows
+    that are linearly independent, as those of fewer rows than columns mostly are.
+    """
     rows, model = posterior.data.sample, estimator.model_
     mean = moments(estimator.draws_, estimator.draw_weights_)[0][None]
     batches = map(rows.load, rows.blocks(model.row_size))
-    return all(model.is_right(mean, batch.X, batch.y).all() for batch in batches)
+    if all(model.is_right(mean, batch.X, batch.y).all() for batch in batches):
+        return True
+    if rows.n_rows > rows.n_features or not has_matrix_once(rows.n_rows):
+        return False
+    X = rows.X[:, : rows.n_features]
+    gram = dense(X @ X.T).astype(np.float64)
+    gram /= max(gram.diagonal().max(), np.finfo(float).tiny)
+    try:
+        np.linalg.cholesky(gram - 1e-8 * np.eye(len(gram)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 class LinearRegressor(BayesianRegressor, LinearModel):

@@ -229,6 +229,17 @@ def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
     assert not is_separated(model, model._posterior_of(X, y, RowMetadata()))
 
 
+def test_a_plane_goes_between_any_rows_that_are_linearly_independent():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 40)), np.arange(30) < 3
+    model = BayesianLogisticRegressionSGFS(prior_precision=1e4, random_state=0, n_draws=50)
+    model.fit(X, y)
+    assert not model.predict(X).any()  # the mean is wrong about three rows
+    assert is_separated(model, model._posterior_of(X, y, RowMetadata()))
+    X[0] = X[-1]  # of another class
+    assert not is_separated(model, model._posterior_of(X, y, RowMetadata()))
+
+
 @pytest.mark.convergence_warnings
 def test_a_stream_of_rare_levels_says_that_no_normal_distribution_will_do():
     X, y = one_hot(9)
