@@ -687,10 +687,10 @@ def is_separated(estimator: Any, posterior: Posterior) -> bool:
     if rows.n_rows > rows.n_features or not has_matrix_once(rows.n_rows):
         return False
     X = rows.X[:, : rows.n_features]
-    gram = dense(X @ X.T).astype(np.float64)
-    gram /= max(gram.diagonal().max(), np.finfo(float).tiny)
+    gram = dense(X @ X.T).astype(np.float64, copy=False)
+    gram.flat[:: len(gram) + 1] -= 1e-8 * gram.diagonal().max()
     try:
-        np.linalg.cholesky(gram - 1e-8 * np.eye(len(gram)))
+        np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
         return False
     return True
