@@ -599,7 +599,7 @@ def _learn(
     """The engine under the prior precision that its chains learn by variational EM.
 
     Without an anchor that takes one round. With an anchor, up to four rounds are run, until neither
-    the precision nor the anchor moves.
+    the precision moves, nor the anchor that follows it.
     """
     engine, target = begin(options, choice, posterior, plan)
     learned, paths, passes, first = None, list[NDArray](), engine.passes, choice
@@ -637,6 +637,9 @@ def _learn(
                 length = options.length(engine.sampler.run_length(moved[0]))
                 engine, target = replace(engine, states=moved, length=length), posterior
                 break
+            if (found.excess > 1).any() and done < _ROUNDS - 1:  # on the way the old anchor serves
+                engine, target = replace(engine, states=moved), target.with_prior(posterior.prior)
+                continue
         before, near, initial = engine.anchor, target.coordinates, None
         if before is not None and isinstance(near, LowRank):
             initial = InitialPoint(before.theta, None, near)
@@ -644,14 +647,13 @@ def _learn(
         passes += engine.passes
         now = engine.anchor
         # a move of the anchor in squared posterior standard deviations per parameter
-        moved_on = diverged or (before and now and distance(before, now) >= 0.1)
-        if not moved_on and learned is not None and (learned.excess <= 1).all():
+        unmoved = before is None or now is None or distance(before, now) < 0.1
+        if not diverged and unmoved:
             break
     else:
-        if moved_on:
-            remedy = remedy_of(em.asked_for, em.hyperprior is not None)
-            said = f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; "
-            engine = replace(engine, warnings=(*engine.warnings, said + remedy))
+        remedy = remedy_of(em.asked_for, em.hyperprior is not None)
+        unsettled = f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; "
+        engine = replace(engine, warnings=(*engine.warnings, unsettled + remedy))
     if learned is not None:
         learned = replace(learned, path=np.concatenate(paths))
     return replace(engine, passes=passes, learned=learned), target
