@@ -37,7 +37,7 @@ from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
-from skbayes_sg.linalg.sizes import has_cheap_gradients
+from skbayes_sg.linalg.sizes import has_cheap_gradients, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior
@@ -367,11 +367,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         warn(small_weights(posterior) + self._notices(posterior))
         if getattr(self, "prior_groups", None) is not None:
             attributes["_levels"] = levels_of(self._em(), posterior.data)
-        em = self._em()
-        one = em in (None, Hyperprior()) or (isinstance(em, VariationalEM) and em.per == "block")
-        if self.sampler is None and one and posterior.model.fixed_inputs:
-            # without what only the prior knows
-            posterior = row_space(posterior) or nonzero_columns(posterior)
+        if self.sampler is None and not has_matrix(posterior.dim) and posterior.model.fixed_inputs:
+            em = self._em()
+            if em in (None, Hyperprior()) or (isinstance(em, VariationalEM) and em.per == "block"):
+                # without what only the prior knows
+                posterior = row_space(posterior) or nonzero_columns(posterior)
         earlier = None if self._fit is None else self._fit.engine
         callbacks = CallbackRunner(self, twin, X=X, y=y)
         fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)

@@ -25,7 +25,6 @@ from skbayes_sg.data.rows import InMemory
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.linalg.scores import dense
-from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Drawn, Posterior, affordable
 from skbayes_sg.posterior.nonzero_columns import seeded_by
@@ -112,14 +111,14 @@ class RowSpace(Posterior):
 
 
 def row_space(posterior: Posterior) -> Posterior | None:
-    """Along the rows, where these are fewer than the columns, and these too many for a matrix.
+    """Along the rows, where these are fewer than the columns of a posterior without a matrix.
 
     None elsewhere, and of classes: so few rows are separated by planes, say next to nothing of
     lambda, and chains of both do not mix.
     """
     model, data, prior = posterior.predictor, posterior.data.sample, posterior.normal_prior
     # the posterior of a conjugate model is worth its matrix, if there can be one
-    if has_matrix(posterior.dim) or (model.conjugate and affordable(posterior)):
+    if model.conjugate and affordable(posterior):
         return None
     in_memory, independent = data.n_rows == posterior.data.n_rows, isinstance(prior.operator, Diag)
     few, p = data.n_rows < data.n_features, data.n_features
