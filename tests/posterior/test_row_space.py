@@ -138,3 +138,18 @@ def test_counts_are_predicted_as_from_the_columns_that_span_the_rows():
     assert np.abs(a[0] - b[0]).max() < 5 * error * a[1].max()
     across = many.draws_[..., :1200] - many.draws_[..., :1200] @ basis @ basis.T
     np.testing.assert_allclose((across**2).mean() * 1200 / 1180, 0.25, rtol=0.01)
+
+
+def test_a_prior_mean_is_a_part_of_the_outputs():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((20, 4100))
+    y = X.sum(axis=1) / 40 + rng.standard_normal(20)
+    mean = np.linspace(-0.1, 0.2, 4100)
+    asked = {"noise_variance": 1.0, "n_draws": 20, "random_state": 0}
+    about = BayesianLinearRegressionSGFS(prior_mean=mean, **asked).fit(X, y)
+    without = BayesianLinearRegressionSGFS(**asked).fit(X, y - X @ mean)
+    sd = without.draws_.std(axis=(0, 1))
+    away = (about.draws_[..., :4100] - mean - without.draws_[..., :4100]) / sd[:4100]
+    assert np.abs(away.mean(axis=(0, 1))).max() < 6 * np.sqrt(2 / away[..., 0].size)
+    ratio = about.coef_std_ / without.coef_std_
+    np.testing.assert_allclose(np.median(ratio), 1.0, rtol=0.05)
