@@ -40,6 +40,7 @@ from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
+from skbayes_sg.posterior.row_space import RowSpace
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers.base import RunLength
@@ -396,7 +397,7 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     model, prior, n_passes = whole.model, whole.prior, engine.passes + passes
     fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
     agreement = plan.agreement(fit, whole, n_gradients)
-    if whole is not posterior:  # the prior's part of all coefficients hides how chains mix
+    if isinstance(posterior, RowSpace):  # the prior's part of coefficients hides how chains mix
         here = diagnose.of_draws(np.concatenate([chain.draws for chain in chains]))
         for figure, worse in {"r_hat_max": max, "ess_min": min, "ess_tail_min": min}.items():
             agreement[figure] = worse(agreement[figure], here[figure])
