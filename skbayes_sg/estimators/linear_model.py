@@ -688,7 +688,7 @@ def is_separated(estimator: Any, posterior: Posterior) -> bool:
         return False
     X = rows.X[:, : rows.n_features]
     gram = dense(X @ X.T).astype(np.float64, copy=False)
-    gram.flat[:: len(gram) + 1] -= 1e-8 * gram.diagonal().max()
+    gram.flat[:: len(gram) + 1] -= np.finfo(X.dtype).eps ** 0.5 * gram.diagonal().max()
     try:
         np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:

@@ -25,6 +25,7 @@ from skbayes_sg.data.rows import InMemory
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.linalg.scores import dense
+from skbayes_sg.linalg.sizes import has_matrix_once
 from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Drawn, Posterior, affordable
 from skbayes_sg.posterior.nonzero_columns import seeded_by
@@ -124,10 +125,9 @@ def row_space(posterior: Posterior) -> Posterior | None:
     few, p = data.n_rows < data.n_features, data.n_features
     if not (isinstance(model, Response) and in_memory and independent and few):
         return None
-    if len(data.nonzero_columns) == 0:
+    if not has_matrix_once(data.n_rows + posterior.dim - p) or len(data.nonzero_columns) == 0:
         return None
     # relative to the precision that is learned, or what is given
     precision, unit = prior.precision[:p], prior.unit[:p]
     learned = np.allclose(precision, unit * (precision[0] / unit[0]), rtol=1e-9)
-    found = RowSpace(posterior, unit if learned else precision)
-    return found if affordable(found) else None
+    return RowSpace(posterior, unit if learned else precision)

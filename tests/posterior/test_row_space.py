@@ -95,6 +95,13 @@ def test_it_serves_few_rows_of_many_columns_under_one_precision():
     assert row_space(Posterior.of(Poisson(1100), 0.0 * X, counts)) is None
 
 
+def test_rows_that_are_too_many_for_a_matrix_are_not_multiplied(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 20)
+    monkeypatch.setattr("skbayes_sg.posterior.row_space.RowSpace", None)
+    X = np.random.default_rng(0).standard_normal((20, 1100))
+    assert row_space(Posterior.of(Poisson(1100), X, np.ones(20))) is None
+
+
 def test_a_learned_precision_of_very_many_columns_is_that_of_the_evidence():
     """By quadrature over log lambda. Chains once learned e^6 for e^5, in silence."""
     rng = np.random.default_rng(0)
