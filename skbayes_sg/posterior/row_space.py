@@ -13,8 +13,6 @@ regression on r <= n columns, and z is drawn beside each of its draws
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,14 +25,14 @@ from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix_once
 from skbayes_sg.models.base import Response
-from skbayes_sg.posterior import Drawn, Posterior, affordable
-from skbayes_sg.posterior.nonzero_columns import seeded_by
+from skbayes_sg.posterior import Posterior, affordable
+from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.normal import GaussianPrior
 from skbayes_sg.priors.normal_inverse_gamma import NormalInverseGammaPrior
 
 
-class RowSpace(Posterior):
+class RowSpace(Informed):
     """The posterior of u and of the parameters that are no coefficients.
 
     Parameters
@@ -48,17 +46,18 @@ class RowSpace(Posterior):
     def __init__(self, all_columns: Posterior, q: NDArray) -> None:
         model, data = all_columns.predictor, all_columns.data.sample
         prior, p = all_columns.normal_prior, data.n_features
-        self._all_columns, self._q = all_columns, q
-        X, known = data.X[:, :p], dense(data.X[:, p:])
+        self._all_columns, self._q, self.beside = all_columns, q, np.arange(p)
+        self._X, known = data.X[:, :p], dense(data.X[:, p:])
         self._mean = prior.mean[:p]
         if self._mean.any():
-            offset = (X @ self._mean.astype(X.dtype))[:, None]
+            offset = (self._X @ self._mean.astype(data.X.dtype))[:, None]
             known = np.hstack([known[:, :1] + offset, known[:, 1:]]) if data.n_known else offset
-        self._rows = X.multiply(1 / np.sqrt(q)).tocsr() if sparse.issparse(X) else X / np.sqrt(q)
-        values, vectors = reproducible_eigh(dense(self._rows @ self._rows.T).astype(np.float64))
+        root = 1 / np.sqrt(q)
+        scaled = self._X.multiply(root).tocsr() if sparse.issparse(self._X) else self._X * root
+        values, vectors = reproducible_eigh(dense(scaled @ scaled.T).astype(np.float64))
         kept = values > values[-1] * len(values) * np.finfo(data.X.dtype).eps
         scale = np.sqrt(values[kept])
-        self._back = vectors[:, kept] / scale  # V = rows^T back
+        self._back = vectors[:, kept] / scale  # V = Q^-1/2 X^T back
         Z = (vectors[:, kept] * scale).astype(data.X.dtype)
         rows = InMemory.of(np.hstack([Z, known]), data.y, data.weight, data.n_total)
         here, rank = model.on_columns(len(scale), model.fit_intercept), len(scale)
@@ -71,44 +70,12 @@ class RowSpace(Posterior):
             of_here = NormalInverseGammaPrior(precision[:-1], prior.noise, mean[:-1], unit[:-1])
         super().__init__(here, replace(rows, n_known=known.shape[1]), of_here)
 
-    @property
-    def all_columns(self) -> Posterior:
-        return self._all_columns
-
-    def with_prior(self, prior: Prior) -> Posterior:
-        """Another prior of u, and so of all coefficients."""
-        other = copy.copy(self)
-        other.prior = prior
-        for cached in ("single", "of_sample"):  # they have the prior of before
-            other.__dict__.pop(cached, None)
-        whole, rank = self.all_columns, self._back.shape[1]
-        precision = np.append(prior.precision[0] * self._q, prior.precision[rank:])
-        other._all_columns = whole.with_prior(whole.prior.with_precision(precision))
-        return other
-
-    def completed(self, chains: Sequence[Drawn], relative: NDArray | None = None) -> NDArray:
-        """Draws of all parameters, (chains, draws, D); z is seeded as in `NonzeroColumns`."""
-        (_, n_draws, _), dtype = chains[0].draws.shape, chains[0].draws.dtype
-        n_chains, first = sum(len(chain.draws) for chain in chains), 0
-        draws: NDArray = np.empty((n_chains, n_draws, self.all_columns.dim), dtype)
+    def _complete(self, theta: NDArray, here: NDArray, drawn: NDArray) -> None:
+        """A draw of the prior, corrected along the rows (Matheron's rule)."""
         p, rank = len(self._q), self._back.shape[1]
-        for chain in chains:
-            group = slice(first, first + len(chain.draws))
-            sd = np.full((len(chain.draws), n_draws), 1 / np.sqrt(self.prior.precision[0]))
-            if relative is not None:
-                sd /= np.sqrt(relative[group])
-            if not self.prior.quadratic:
-                sd *= np.exp(0.5 * chain.draws[..., -1].astype(np.float64))
-            for k in range(n_draws):
-                u = chain.draws[:, k, :rank]
-                z = seeded_by(chain.draws[:, k]).standard_normal((len(u), p), np.float32)
-                z = sd[:, k, None] * z
-                along = u - (z @ self._rows.T) @ self._back  # with V = rows^T back
-                beta = z + (along @ self._back.T) @ self._rows
-                draws[group, k, :p] = self._mean + beta / np.sqrt(self._q)
-            draws[group, :, p:] = chain.draws[..., rank:]
-            first = group.stop
-        return draws
+        along = here[:, :rank] - ((drawn - self._mean) @ self._X.T) @ self._back
+        theta[:, :p] = drawn + ((along @ self._back.T) @ self._X) / self._q
+        theta[:, p:] = here[:, rank:]
 
 
 def row_space(posterior: Posterior) -> Posterior | None:

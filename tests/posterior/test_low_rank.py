@@ -175,16 +175,16 @@ def test_columns_of_zeros_are_left_out_and_follow_the_prior(always_wide):
     part = nonzero_columns(whole)
     assert part.all_columns is whole
     coef = whole.model.unpack(np.arange(93))["coef"]
-    np.testing.assert_array_equal(part.uninformed, coef[:, [2, 17]].ravel())
+    np.testing.assert_array_equal(part.beside, coef[:, [2, 17]].ravel())
     theta = np.random.default_rng(0).standard_normal((2, 93))
     gradient = whole.full_gradient(theta)
     np.testing.assert_allclose(part.full_gradient(theta[:, part.kept]), gradient[:, part.kept])
-    np.testing.assert_allclose(gradient[:, part.uninformed], -2 * theta[:, part.uninformed])
+    np.testing.assert_allclose(gradient[:, part.beside], -2 * theta[:, part.beside])
     learned = part.prior.precision.copy()
     learned[:-3] *= 3
     np.testing.assert_allclose(
         part.with_prior(part.prior.with_precision(learned)).all_columns.prior.precision[
-            part.uninformed
+            part.beside
         ],
         6.0,
     )
