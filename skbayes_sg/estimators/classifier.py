@@ -441,7 +441,7 @@ def chunk_of(
     known: Any = None if first else estimator.classes_
     if classes is not None:
         given = np.asarray(getattr(classes, "categories", classes))
-        ordered = _sorted("classes", given)
+        ordered = sorted_labels("classes", given)
         known = classes_of(ordered) if first else known
         if not np.array_equal(ordered, known):
             raise ValueError(
@@ -504,7 +504,7 @@ def require_two(n_classes: int) -> None:
 
 def classes_of(y: NDArray) -> NDArray:
     """The labels, sorted."""
-    classes = _sorted("y", y)
+    classes = sorted_labels("y", y)
     check_classification_targets(y)
     if len(classes) < 2:
         raise ValueError(
@@ -515,7 +515,7 @@ def classes_of(y: NDArray) -> NDArray:
 
 def require_known(y: NDArray, classes: NDArray) -> None:
     """Raise ValueError unless each label is one of the classes."""
-    new = np.setdiff1d(_sorted("y", y), classes, assume_unique=True)
+    new = np.setdiff1d(sorted_labels("y", y), classes, assume_unique=True)
     if new.size:
         raise ValueError(f"y holds {shown(new)}, which is not among the classes {shown(classes)}")
 
@@ -533,7 +533,7 @@ def labels_are_missing(y: Any) -> bool:
     )
 
 
-def _sorted(name: str, labels: NDArray) -> NDArray:
+def sorted_labels(name: str, labels: NDArray) -> NDArray:
     """The different labels in order, or a TypeError where strings and numbers are mixed."""
     try:
         return np.unique(labels)

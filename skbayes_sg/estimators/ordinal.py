@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import all_or_nothing
+from skbayes_sg.estimators.classifier import sorted_labels
 from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.frames import ordered_levels
 from skbayes_sg.models import Ordinal
@@ -167,7 +168,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
                 )
         order = self._order
         if self.categories is not None and classes is not None:
-            _require_places(np.unique(getattr(classes, "categories", classes)), order)
+            given = np.asarray(getattr(classes, "categories", classes))
+            _require_places(sorted_labels("classes", given), order)
             classes = order
         first = not hasattr(self, "model_")
         if not (first or order is None or np.array_equal(order, self.categories_)):
@@ -183,7 +185,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         if given is None:
             return None
         order = np.asarray(given)
-        if order.ndim != 1 or len(np.unique(order)) != len(order):
+        if order.ndim != 1 or len(sorted_labels("categories", order)) != len(order):
             raise ValueError(
                 "categories must have each label once, from the lowest to the highest; got "
                 f"{given!r}"

@@ -174,6 +174,8 @@ def test_orders_that_contradict_each_other_are_refused():
         model.partial_fit(X[50:], turned[50:])
     with pytest.raises(ValueError, match="categories must stay"):
         model.set_params(categories=WORDS[::-1]).partial_fit(X[50:], column[50:])
+    with pytest.raises(ValueError, match="classes has missing labels"):
+        model.set_params(categories=WORDS).partial_fit(X, column, classes=[None, *WORDS])
     np.testing.assert_array_equal(model.coef_, before)
 
 
@@ -198,6 +200,7 @@ def test_words_without_an_order_are_told():
     [
         (["low", "high"], r"must have all labels.*\['middle'\] have no place"),
         (["low", "low", "middle", "high"], "each label once"),
+        ([None, "low", "middle", "high"], "categories has missing labels"),
         ([["low", "middle", "high"]], "each label once"),
     ],
 )
