@@ -43,13 +43,18 @@ def of_columns(data: Data) -> Columns:
     sample, n_features = data.sample, data.n_features
     X, n_rows = sample.X, sample.n_rows
     weight = np.ones(n_rows) if sample.weight is None else sample.weight.astype(np.float64)
-    if sample.sparse_rows:  # zero is what may hold most of the rows, and stored entries tell all
+    if sample.sparse_rows:  # zero holds most of the rows of most columns; stored entries tell all
         value, column = np.zeros(X.shape[1]), X.indices
         each, entries = np.repeat(weight, np.diff(X.indptr)), X.data.astype(np.float64)
         of_entries = (np.ones(len(each)), entries != 0, entries, entries**2)
         sums = np.stack([np.bincount(column, each * one, len(value)) for one in of_entries])
         sums[0] = weight.sum()
         value, sums = value[:n_features], sums[:, :n_features]
+        (others,) = np.nonzero(sums[1] >= 0.5 * sums[0])
+        if len(others):
+            stored = X[:, others].toarray().astype(np.float64)
+            value[others] = np.quantile(stored, 0.5, axis=0, weights=weight, method="inverted_cdf")
+            sums[:, others] = _sums(stored - value[others], weight)
     else:
         most = max(2, min(10_000, (1 << 22) // X.shape[1]))  # 32 MB
         rows = np.unique(np.linspace(0, n_rows - 1, most).astype(int))

@@ -34,6 +34,7 @@ from skbayes_sg.chains.run import (
 )
 from skbayes_sg.chains.tuning import Tuned, choose_alpha
 from skbayes_sg.inference.precision import (
+    BOUNDS,
     Hyperprior,
     LearnedPrecision,
     PrecisionEstimate,
@@ -47,7 +48,6 @@ from skbayes_sg.inference.variational_em import (
     StochasticEM,
     VariationalEM,
     fit_prior,
-    learned_in_chains,
 )
 from skbayes_sg.linalg import DIAGONAL
 from skbayes_sg.linalg.coordinates import LowRank
@@ -64,7 +64,7 @@ from skbayes_sg.posterior.hierarchical import IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
 from skbayes_sg.posterior.targets import NOT_SAMPLED, target_of, with_coordinates
-from skbayes_sg.priors.scales import Scales
+from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers import HMC, Sampler, State
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength
 from skbayes_sg.samplers.target import Target
@@ -74,6 +74,12 @@ if TYPE_CHECKING:
 
 _MOST_CHAINS = 32
 _ROUNDS = 4  # in which chains tell where the precision is, each around a point of its own
+_MOST_PRECISIONS = 12  # under which chains tell the next one
+_THROWN = "control variates threw the chains while the prior was learned"
+_SHORTEST_MOVE, _LONGEST_MOVE = 0.3, 1.0  # of log precision at first, and at all
+_FLATTEST = 0.05  # slope of a Newton step
+_LONGER = 4  # times the burn-in of a sampler, where chance hides a move
+_NO_INFORMATION = 0.01  # of the rows about a coefficient, as a share of what is known
 _SELF_AVERAGING = 10_000  # parameters of which one point has about the mean square of many
 
 
@@ -328,7 +334,7 @@ def prepare(
     """
     # The precision of the prior is given; or variational EM learns it from the chains; or they
     # sample it, and start from about where Gaussian approximations find it.
-    asked, em = None if learned is not None else options.precision, None
+    asked = None if learned is not None else options.precision
     estimate = None if learned is None else PrecisionEstimate(learned)
     if isinstance(asked, Hyperprior):
         scales = asked.of(posterior)
@@ -350,14 +356,10 @@ def prepare(
         elif affordable(posterior):
             estimate = estimate_precision(scales, posterior)
         else:
-            em = learned_in_chains(scales)
-    else:
-        em = asked
-
-    if em is not None:
-        engine, target = _learn(options, choice, posterior, plan, em)
-    else:
-        engine, target = begin(options, choice, posterior, plan, estimate)
+            return _found_by_chains(options, choice, posterior, plan, scales)
+    elif asked is not None:
+        return _learn(options, choice, posterior, plan, asked)
+    engine, target = begin(options, choice, posterior, plan, estimate)
 
     # On a posterior far from normal no normal distribution tells where a sampled precision is.
     # Chains that have it as a coordinate burn in, and begin anew where that is elsewhere.
@@ -593,6 +595,99 @@ def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:
     return theta
 
 
+def _found_by_chains(
+    options: Options, choice: Choice, posterior: Posterior, plan: Plan, scales: Scales
+) -> tuple[Engine, Target]:
+    """The engine under the precision under which the rows are most probable, and its target.
+
+    Parameters are too many for a matrix, so chains tell the precision, by a burn-in under each of
+    some. With theta counted from the prior's mean, and f the gradient of the log likelihood, the
+    slope of the log evidence over rho = log lambda is P/2 - lambda/2 E||theta||^2 = -E[theta . f]/2
+    (by parts). What rows say nothing of has no part in the latter, nor in gamma = lambda |m|^2 -
+    E[theta . f], the number of coefficients that they know. A step of EM is this slope over P / 2,
+    which is next to nothing of collinear columns. MacKay's (1992), of log(gamma / lambda |m|^2), is
+    Newton's where gamma does not depend on lambda; the next ones are Newton's by the secant.
+    Source: math/priors.md#a-sampled-precision.
+    """
+    # Samplers by name may be biased, and have few chains, so they have the precision of the default
+    mine, asked = plan.first(posterior) if choice.given else choice, options
+    options = options._replace(n_chains="auto")
+    engine, target = begin(options, mine, posterior, plan)
+    weights, passes, anchor = scales.weights(posterior.prior), engine.passes, engine.anchor
+    shape, rate = 2 * OnePrecision.shape, 2 * OnePrecision.shape / scales.unit
+    rho, moves = [float(np.log(scales.of(posterior.prior)[0]))], list[float]()
+    step, width, longer, uninformed = 0.0, 0.0, 1, np.zeros(1, bool)
+    for done in range(_MOST_PRECISIONS):
+        prior, anchor = posterior.prior, engine.anchor
+        assert anchor is not None
+        n_steps = longer * engine.sampler.run_length(engine.states[0]).burn_in
+        try:
+            burnt, draws = _burnt(engine, target, posterior, n_steps, options.n_jobs)
+        except FloatingPointError:
+            if engine.sampler.rejects:
+                raise
+            mine = plan.fallback(posterior, _THROWN)
+            engine, target = begin(options, mine, posterior, plan)
+            passes += engine.passes
+            continue
+        passes += burnt.passes - engine.passes
+        engine = replace(burnt, burnt=n_steps)
+
+        # Means of different chains are independent, so that chance has no part in lambda |m|^2,
+        # the mean of one times the force of another.
+        n_chains, n_points, dim = draws.shape
+        left, means, forces = np.empty((n_chains, n_points)), *np.empty((2, n_chains, dim))
+        for chain, points in enumerate(draws):
+            force = posterior.single.full_gradient(points) - prior.gradient(points)
+            away, force = points - prior.mean, np.where(weights > 0, force, 0.0)
+            left[chain] = -np.einsum("nd,nd->n", away, force)
+            means[chain], forces[chain] = away.mean(axis=0), force.mean(axis=0)
+        product = means.sum(axis=0) @ forces.sum(axis=0) - np.sum(means * forces)
+        of_mean = float(product) / (n_chains * (n_chains - 1))
+        gamma = max(float(left.mean()) + of_mean, 0.0) + shape  # with what the hyperprior knows
+        of_mean = max(of_mean, 0.0) + rate * np.exp(rho[-1])
+        moves.append(float(np.log(gamma / of_mean)))
+        halves = np.concatenate([half.mean(axis=1) for half in np.array_split(left, 2, axis=1)])
+        chance = 2 * float(halves.std(ddof=1)) / np.sqrt(len(halves)) / gamma
+
+        # A first step is MacKay's, and long enough to tell a slope. Half of what the rows leave
+        # open of rho does not matter, and longer runs tell what chance hides.
+        first, move = len(moves) == 1, moves[-1]
+        slope = -1.0 if first else float(np.polyfit(rho[-3:], moves[-3:], 1)[0])
+        slope = max(-1.0, min(slope, -_FLATTEST))
+        ahead = np.clip(-move / slope, -_LONGEST_MOVE, _LONGEST_MOVE)
+        ahead = np.copysign(max(abs(ahead), _SHORTEST_MOVE * first), ahead)
+        step = float(np.clip(rho[-1] + ahead, *np.log(BOUNDS))) - rho[-1]
+        width = (-0.5 * gamma * slope) ** -0.5
+        if first:
+            own = prior.curvature(anchor.theta).diagonal() / anchor.curvature.diagonal()
+            uninformed = np.array([(1 - own[weights > 0]).max() < _NO_INFORMATION])
+        enough = max(0.05, 0.5 * width)
+        told = chance < -slope * enough or longer == _LONGER
+        if abs(step) < enough and told and not first:
+            break
+        if time_is_up():
+            cut_short("rounds of learning the prior precision", done, _MOST_PRECISIONS)
+            break
+        longer = longer if told else min(_LONGER, 2 * longer)
+        rho.append(rho[-1] + step)
+        posterior = posterior.with_prior(scales.given(prior, np.array(rho[-1:])))
+        near = target.coordinates if isinstance(target.coordinates, LowRank) else None
+        options = options._replace(last=burnt.last)
+        initial = InitialPoint(anchor.theta, None, near)
+        engine, target = begin(options, mine, posterior, plan, initial)
+        passes += engine.passes
+
+    path = np.exp(np.array(rho))[:, None]
+    found = (scales.labels, path[-1], path, posterior.prior.precision, uninformed)
+    learned = LearnedPrecision(*found, change=np.array([abs(step)]), uncertainty=np.array([width]))
+    if anchor is not None and (choice.given or asked.n_chains != "auto"):
+        initial = InitialPoint(anchor.theta, None)
+        engine, target = begin(asked, choice if choice.given else mine, posterior, plan, initial)
+        passes += engine.passes
+    return replace(engine, passes=passes, learned=learned), target
+
+
 def _learn(
     options: Options, choice: Choice, posterior: Posterior, plan: Plan, em: VariationalEM
 ) -> tuple[Engine, Target]:
@@ -625,8 +720,7 @@ def _learn(
         # the Stein ratio of chains that left the region in which the anchor serves
         diverged = engine.anchor is not None and not np.max(found.stein) < 2.0
         if diverged and choice is first and not choice.given:
-            why = "control variates threw the chains while the prior was learned"
-            choice = plan.fallback(posterior, why)
+            choice = plan.fallback(posterior, _THROWN)
         else:
             if learned is not None:  # a precision may have grown until the data say nothing more
                 found = replace(found, uninformed=learned.uninformed)
@@ -651,7 +745,7 @@ def _learn(
         if not diverged and unmoved:
             break
     else:
-        remedy = remedy_of(em.asked_for, em.hyperprior is not None)
+        remedy = remedy_of(True, em.hyperprior is not None)
         unsettled = f"the learned precision still moves the posterior mean after {_ROUNDS} rounds; "
         engine = replace(engine, warnings=(*engine.warnings, unsettled + remedy))
     if learned is not None:

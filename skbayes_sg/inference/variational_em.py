@@ -45,7 +45,6 @@ from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
 from skbayes_sg.inference.precision import BOUNDS, LearnedPrecision
 from skbayes_sg.linalg import DIAGONAL, FULL
 from skbayes_sg.models import NullDirections
-from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.schedules import Schedule, value_at
@@ -103,24 +102,18 @@ class VariationalEM(BaseEstimator):
     True
     """
 
-    asked_for = True
-    """Whether the user gave it, and so has its parameters."""
-
     per: str = "block"
     hyperprior: tuple[float, float] | None = None
     n_updates: int = 250
     rho: Schedule | None = None
 
-    def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
-        """Step of log precision in update t, for an excess of 1, (blocks,): Robbins and Monro's.
-
-        `before` is the last pace, and `agrees` says whether the excess kept its sign since.
-        """
+    def pace(self, t: int) -> float:
+        """Step of log precision in update t, for an excess of 1."""
         rho = _robbins_monro if self.rho is None else self.rho
         step = value_at(rho, t, "rho")
         if not step > 0:
             raise ValueError(f"rho must be positive, rho({t}) is {step}")
-        return np.full(len(before), step)
+        return step
 
     def validate(self) -> None:
         """Refuse impossible parameters.
@@ -132,7 +125,7 @@ class VariationalEM(BaseEstimator):
         """
         require_choice("per", self.per, ("block", "feature", "class"))
         require_integer("n_updates", self.n_updates, 8)
-        self.pace(0, np.ones(1), np.ones(1, bool))
+        self.pace(0)
         if self.hyperprior is None:
             return
         pair = real_array("hyperprior", self.hyperprior)
@@ -301,7 +294,6 @@ class StochasticEM:
         initial = target.prior.precision
         rho = np.log(members.mean(initial / target.prior.unit))
         path = np.empty((em.n_updates, len(rho)))
-        pace, last = np.full(len(rho), _robbins_monro(0)), np.zeros(len(rho))
         shape, rate = (0.0, 0.0) if em.hyperprior is None else em.hyperprior
         thin = self.length.thin
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
@@ -330,10 +322,8 @@ class StochasticEM:
                         stein.add(theta[None], gradient[None])
                 of_hyperprior = 2 * (rate * np.exp(rho) - shape) / members.sizes
                 now = members.mean(excess) / thin + of_hyperprior
-                pace = em.pace(t, pace, now * last >= 0)
-                step = np.clip(pace * now, -_LONGEST_MOVE, _LONGEST_MOVE)
+                step = np.clip(em.pace(t) * now, -_LONGEST_MOVE, _LONGEST_MOVE)
                 rho = path[t] = np.clip(rho - step, *np.log(BOUNDS))
-                last = now
                 precision = members.spread(np.exp(rho), initial)
                 target = target.with_prior(target.prior.with_precision(precision))
                 sampler.change_prior(state, target)
@@ -421,28 +411,6 @@ def fit_prior(
         stein_error,
         em.per == "feature",
         em.hyperprior is not None,
-        em.asked_for,
+        True,
     )
     return learned, [p.state for p in paths]
-
-
-# -- very many parameters ---------------------------------------------------------------------
-
-
-class _InChains(VariationalEM):
-    """Updates whose steps grow while the excess keeps its sign, and are halved where it changes.
-
-    They start far from the maximum, are few, and cannot wait for a slow decay (Kesten 1958; Jacobs
-    1988).
-    """
-
-    asked_for = False
-
-    def pace(self, t: int, before: NDArray, agrees: NDArray) -> NDArray:
-        return before * np.where(agrees, 1.3 if t > 0 else 1.0, 0.5)
-
-
-def learned_in_chains(scales: Scales) -> VariationalEM:
-    """How chains of very many parameters learn the precision, which they do not sample."""
-    shape = OnePrecision.shape
-    return _InChains(hyperprior=(shape, shape / scales.unit), n_updates=40)

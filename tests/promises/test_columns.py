@@ -137,6 +137,7 @@ def test_units_by_their_definition():
 def test_weights_are_repetitions_and_sparse_rows_have_the_units_of_dense_ones():
     rng = np.random.default_rng(1)
     X = rng.poisson(0.4, (300, 5)) * rng.exponential(size=5)
+    X = np.column_stack([X, rng.random((300, 2)) < 0.9])  # of which most rows are not zero
     weight = rng.integers(1, 4, 300)
     repeated = of_columns(InMemory.of(np.repeat(X, weight, axis=0), np.zeros(weight.sum())))
     weighted = of_columns(InMemory.of(X, np.zeros(300), weight.astype(float)))
