@@ -1,6 +1,7 @@
 """The sampled prior precision of default fits, beside NUTS with the same hyperprior.
 
     python -m benchmarks.exactness.sampled_precision [--only iris]
+    python -m benchmarks.exactness.sampled_precision --many  # five minutes
 
 Columns are standardised. The reference is NumPyro's NUTS in eight chains, whose density is written
 here anew: log likelihood, normal prior given lambda, and the density of rho = log lambda. Its
@@ -10,6 +11,12 @@ coefficients are non-centred, except for sets with many rows, and its metric is 
 ratio" that of the standard deviations. "beyond" is what is beyond two Monte Carlo errors of both
 runs: .1 and 10 % are allowed. References are kept in benchmarks/results, see reference.py; to make
 one needs the extra ``bench``. Linear regression needs none: the density of rho is known.
+
+--many compares the one precision that fits of more than 1,000 parameters have with the sampled one
+that they would have with a matrix, whose limit is raised for that (many_parameters.csv). "away" is
+the distance from its mean, in its standard deviations, and "sd ratio" the median over coefficients
+of their standard deviations. "independent" columns; "smooth" ones, as of spectra, of which
+neighbours are alike; "factors", of which three or ten nearly make up all; sparse rows of "text".
 """
 
 from __future__ import annotations
@@ -19,15 +26,18 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import classification
 from benchmarks.common.beside_nuts import all_sets, differences, figures, heard
-from benchmarks.common.harness import Report, benchmark
+from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.reference import cached
+from benchmarks.cost import seconds
 from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg.linalg import sizes
 
 ERRORS = 2.0
 """Monte Carlo errors that are allowed on top"""
@@ -146,10 +156,73 @@ def compare(name: str) -> dict:
     }
 
 
-def main(report: Report, only: list[str] | None) -> None:
+# -- more parameters than a matrix is worth ---------------------------------------------------
+
+
+def of_columns(kind: str, n_rows: int, n_columns: int, rng: np.random.Generator) -> NDArray:
+    """Standardised columns that are independent, smooth, or made of a few factors."""
+    X = rng.standard_normal((n_rows, n_columns))
+    if kind == "smooth":
+        place = np.arange(n_columns)
+        near = np.exp(-0.5 * ((place[:, None] - place) / (0.1 * n_columns)) ** 2)
+        X = X @ np.linalg.cholesky(near + 1e-6 * np.eye(n_columns)).T
+    elif kind != "independent":
+        n_factors = {"three factors": 3, "ten factors": 10}[kind]
+        factors = rng.standard_normal((n_rows, n_factors))
+        X = 0.05 * X + factors @ rng.standard_normal((n_factors, n_columns))
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def classes(kind: str, shape: tuple[int, int, int], spread: float) -> Set:
+    """Rows of classes whose logits have this standard deviation."""
+    rng = np.random.default_rng(0)
+    X = of_columns(kind, *shape[:2], rng)
+    logits = X @ rng.standard_normal((shape[1], shape[2]))
+    logits *= spread / logits.std()
+    return X, (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+
+
+MANY: dict[str, Callable[[], tuple]] = {
+    "independent, 1,200 x 150, 8 classes": partial(classes, "independent", (1200, 150, 8), 1.5),
+    "smooth, 1,200 x 200, 6 classes": partial(classes, "smooth", (1200, 200, 6), 1.0),
+    "smooth, 1,200 x 200, 6 classes, weak": partial(classes, "smooth", (1200, 200, 6), 0.3),
+    "three factors, 1,500 x 150, 8 classes": partial(classes, "three factors", (1500, 150, 8), 0.3),
+    "ten factors, 1,500 x 150, 8 classes": partial(classes, "ten factors", (1500, 150, 8), 2.0),
+    "text, 20,000 x 1,500, 2 classes": partial(seconds.text, 20_000, 1500),
+}
+
+
+def compare_many(report: Report) -> None:
+    """All of these, with and without a matrix."""
+    rows, found, limit = [], [], sizes._IN_EVERY_STEP
+    for name, data in MANY.items():
+        X, y = data()
+        model = BayesianLogisticRegressionSGFS(random_state=0)
+        about_fit = heard(model, X, y)
+        try:
+            sizes._IN_EVERY_STEP = 4000
+            sampled = BayesianLogisticRegressionSGFS(random_state=0)
+            sampled.fit(X.toarray() if sparse.issparse(X) else X, y)
+        finally:
+            sizes._IN_EVERY_STEP = limit
+        rho = np.log(sampled.prior_precision_draws_.astype(np.float64))
+        away = (np.log(model.prior_precision_blocks_["coef"]) - rho.mean()) / rho.std()
+        ratio = np.median(model.draws_.std(axis=(0, 1)) / sampled.draws_.std(axis=(0, 1)))
+        rows.append({"set": name, "parameters": model.draws_.shape[2], **about_fit})
+        rows[-1] |= {"sampled mean": rho.mean(), "sampled sd": rho.std(), "away": away}
+        rows[-1] |= {"sd ratio": ratio}
+        found.append(Claim(f"{name}: away", away, -1.0, 1.0))
+        found.append(Claim(f"{name}: sd ratio", ratio, 0.85, 1.18))
+    report.save(rows, found, name="many_parameters")
+
+
+def main(report: Report, only: list[str] | None, many: bool) -> None:
     """All sets."""
-    all_sets(report, SETS, only, compare)
+    if many:
+        compare_many(report)
+    else:
+        all_sets(report, SETS, only, compare)
 
 
 if __name__ == "__main__":
-    benchmark(main, threads=1, only={"nargs": "+"})
+    benchmark(main, threads=1, only={"nargs": "+"}, many={"action": "store_true"})
