@@ -611,7 +611,7 @@ def _found_by_chains(
     """
     # Samplers by name may be biased, and have few chains, so they have the precision of the default
     mine, asked = plan.first(posterior) if choice.given else choice, options
-    options = options._replace(n_chains="auto")
+    options = options._replace(n_chains=4 if posterior.dim > _SELF_AVERAGING else "auto")
     engine, target = begin(options, mine, posterior, plan)
     weights, passes, anchor = scales.weights(posterior.prior), engine.passes, engine.anchor
     shape, rate = 2 * OnePrecision.shape, 2 * OnePrecision.shape / scales.unit
@@ -681,7 +681,7 @@ def _found_by_chains(
     path = np.exp(np.array(rho))[:, None]
     found = (scales.labels, path[-1], path, posterior.prior.precision, uninformed)
     learned = LearnedPrecision(*found, change=np.array([abs(step)]), uncertainty=np.array([width]))
-    if anchor is not None and (choice.given or asked.n_chains != "auto"):
+    if anchor is not None and (choice.given or asked.n_chains != options.n_chains):
         initial = InitialPoint(anchor.theta, None)
         engine, target = begin(asked, choice if choice.given else mine, posterior, plan, initial)
         passes += engine.passes
