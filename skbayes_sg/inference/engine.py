@@ -35,6 +35,7 @@ from skbayes_sg.chains.run import (
 from skbayes_sg.chains.tuning import Tuned, choose_alpha
 from skbayes_sg.inference.precision import (
     BOUNDS,
+    NO_INFORMATION,
     Hyperprior,
     LearnedPrecision,
     PrecisionEstimate,
@@ -79,7 +80,6 @@ _THROWN = "control variates threw the chains while the prior was learned"
 _SHORTEST_MOVE, _LONGEST_MOVE = 0.3, 1.0  # of log precision at first, and at all
 _FLATTEST = 0.05  # slope of a Newton step
 _LONGER = 4  # times the burn-in of a sampler, where chance hides a move
-_NO_INFORMATION = 0.01  # of the rows about a coefficient, as a share of what is known
 _SELF_AVERAGING = 10_000  # parameters of which one point has about the mean square of many
 
 
@@ -632,6 +632,9 @@ def _found_by_chains(
             continue
         passes += burnt.passes - engine.passes
         engine = replace(burnt, burnt=n_steps)
+        if time_is_up():  # it may have no points
+            cut_short("rounds of learning the prior precision", done, _MOST_PRECISIONS)
+            break
 
         # Means of different chains are independent, so that chance has no part in lambda |m|^2,
         # the mean of one times the force of another.
@@ -661,13 +664,10 @@ def _found_by_chains(
         width = (-0.5 * gamma * slope) ** -0.5
         if first:
             own = prior.curvature(anchor.theta).diagonal() / anchor.curvature.diagonal()
-            uninformed = np.array([(1 - own[weights > 0]).max() < _NO_INFORMATION])
+            uninformed = np.array([(1 - own[weights > 0]).max() < NO_INFORMATION])
         enough = max(0.05, 0.5 * width)
         told = chance < -slope * enough or longer == _LONGER
         if abs(step) < enough and told and not first:
-            break
-        if time_is_up():
-            cut_short("rounds of learning the prior precision", done, _MOST_PRECISIONS)
             break
         longer = longer if told else min(_LONGER, 2 * longer)
         rho.append(rho[-1] + step)

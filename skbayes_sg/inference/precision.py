@@ -46,7 +46,8 @@ SEPARATED = (
 _NEAR = 0.5  # standard deviations of log precision
 _MOST_APPROXIMATIONS = 8
 _ROWS_A_PARAMETER = 100
-_NO_INFORMATION = 0.01
+NO_INFORMATION = 0.01
+"""What rows know of coefficients, as their number, below which they say nothing of them."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class LearnedPrecision:
     """Change of log precision, (blocks,).
 
     The larger of two: the change from the third quarter of the path to the last, and half the range
-    over groups of chains.
+    over groups of chains. Or the next step, where the evidence is climbed.
     """
     uncertainty: NDArray | float = 0.0
     """Standard deviation of log precision given the data, (blocks,); infinite without data."""
@@ -200,12 +201,15 @@ class LearnedPrecision:
         moving = (excess > 1) & inside
         if moving.any():
             worst = np.where(moving, excess, 0).argmax()
+            label, factor = self.labels[worst], np.exp(change[worst])
             found.append(
-                f"prior_precision_path_ still moves for {named(moving)}: that of "
-                f"{self.labels[worst]} by a factor of {np.exp(change[worst]):.2f} over its last "
-                "half; raise n_chains, or give prior_precision a number"
-                + self.asked_for
-                * ", or raise n_updates of VariationalEM"
+                f"prior_precision_path_ still moves for {named(moving)}: that of {label} by a "
+                f"factor of {factor:.2f} over its last half; raise n_chains, or give "
+                "prior_precision a number, or raise n_updates of VariationalEM"
+                if self.asked_for
+                else f"the prior precision was not found: after {len(self.path)} values the next "
+                f"step from {values[worst]:.3g} is a factor of {factor:.2f}; give prior_precision "
+                "a number"
             )
 
         off = np.abs(stein - 1)
@@ -278,7 +282,7 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
     # one precision, from the weak prior to the mean of its logarithm
     path, first = NormalPath(posterior, scales, in_mean), posterior.prior
     rho = [float(np.log(scales.of(first)[0]))]
-    uninformed = np.array([path.at(rho[0]).known < _NO_INFORMATION])
+    uninformed = np.array([path.at(rho[0]).known < NO_INFORMATION])
     for _ in range(_MOST_APPROXIMATIONS):
         centre, width = path.moments()
         rho.append(centre)
@@ -343,7 +347,7 @@ def _step_by_step(
             centre = marginal.mode(eta)
             width, known = marginal.width(centre), marginal.known(scales.of(posterior.prior))
         if len(path) == 1:
-            uninformed = known < _NO_INFORMATION
+            uninformed = known < NO_INFORMATION
         eta = centre[None]
         path.append(scales.log_precisions(eta)[0])
         posterior = posterior.with_prior(scales.given(posterior.prior, path[-1]))

@@ -42,7 +42,7 @@ from skbayes_sg.chains.run import (
     time_is_up,
 )
 from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
-from skbayes_sg.inference.precision import BOUNDS, LearnedPrecision
+from skbayes_sg.inference.precision import BOUNDS, NO_INFORMATION, LearnedPrecision
 from skbayes_sg.linalg import DIAGONAL, FULL
 from skbayes_sg.models import NullDirections
 from skbayes_sg.samplers import Sampler, State
@@ -54,7 +54,6 @@ from skbayes_sg.validation import real_array, require_choice, require_integer
 _LONGEST_MOVE = 1.0  # of rho at one update
 _DECAY, _POWER = 50.0, 0.6  # of Robbins and Monro's steps
 _FEWEST_UPDATES = 4  # whose second half has two parts to compare
-_NO_INFORMATION = 0.01
 
 
 def _robbins_monro(t: int) -> float:
@@ -327,7 +326,7 @@ class StochasticEM:
                 precision = members.spread(np.exp(rho), initial)
                 target = target.with_prior(target.prior.with_precision(precision))
                 sampler.change_prior(state, target)
-        return _Path(path, state, stein, np.array(largest) < _NO_INFORMATION)
+        return _Path(path, state, stein, np.array(largest) < NO_INFORMATION)
 
     def control_variate(self, target: Target, state: State) -> ControlVariate:
         """The control variate at the point of the first chain."""
@@ -392,7 +391,7 @@ def fit_prior(
     for block in blocks.values():
         of_blocks.append(stein_of_chains[:, block].mean(axis=1))
         largest, squares = known.shares(block)
-        uncertainty.append(np.inf if largest < _NO_INFORMATION else (0.5 * squares) ** -0.5)
+        uncertainty.append(np.inf if largest < NO_INFORMATION else (0.5 * squares) ** -0.5)
     stein: NDArray = np.stack(of_blocks, axis=1)
     stein_error = np.full(len(blocks), np.inf)
     if n_chains > 1:

@@ -8,6 +8,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
 )
+from skbayes_sg.callbacks import TimeLimit
 from skbayes_sg.samplers import UnderdampedLangevin
 
 pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
@@ -95,3 +96,27 @@ def test_chains_that_are_thrown_go_on_by_metropolis_steps(no_matrix, monkeypatch
     model = BayesianLogisticRegressionSGFS(n_draws=8, burn_in=8, random_state=0).fit(X, y)
     assert type(model.sampler_).__name__ == "HMC"
     assert "threw the chains" in model.sampler_reason_
+
+
+def test_a_precision_that_was_not_found_is_told_with_what_can_be_done(no_matrix, monkeypatch, seed):
+    """Its chains are not those of n_chains, so that more of these are no remedy."""
+    monkeypatch.setattr("skbayes_sg.inference.engine._MOST_PRECISIONS", 1)
+    rng = np.random.default_rng(seed)
+    X = collinear(400, 60, rng, 10.0)
+    y = rng.standard_normal(400)
+    model = BayesianLinearRegressionSGFS(noise_variance=1.0, n_draws=10, random_state=0).fit(X, y)
+    (said,) = model._fit.engine.learned.warnings()
+    assert "was not found: after 2 values" in said
+    assert "n_chains" not in said
+
+
+def test_a_fit_whose_time_is_up_keeps_the_precision_that_it_has(no_matrix):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 30))
+    y = (X[:, 0] + rng.logistic(size=150) > 0).astype(int)
+    model = BayesianLogisticRegressionSGFS(random_state=0)
+    with pytest.warns(UserWarning, match="time was up before the first draw.*rounds of learning"):
+        model.set_callbacks(TimeLimit(seconds=1e-9)).fit(X, y)
+    learned = model._fit.engine.learned
+    assert len(learned.path) == 1
+    assert np.isfinite(model.draws_).all()
