@@ -67,8 +67,7 @@ def in_parallel(
     BLAS runs with one thread. The products of a step are too small for two threads, workers must
     not compete for cores, and a sum that is split over threads rounds differently.
     """
-    task = delayed(partial(_until, _LIMIT.get().end, function))
-    tasks = [task(one) for one in each]
+    tasks = list(map(delayed(partial(_until, _LIMIT.get().end, function)), each))
     with one_thread():  # outermost, as threads of one process share the limit
         return parallel(n_jobs, n_elements, len(tasks))(tasks)
 

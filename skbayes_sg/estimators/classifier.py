@@ -455,13 +455,16 @@ def class_weights(
     asked: dict | str | None, y: NDArray, classes: NDArray, sample_weight: ArrayLike | None
 ) -> tuple[NDArray, NDArray | None]:
     """sample_weight (n,), and the factor of each class (n_classes,), None where all are 1."""
-    weight = checked_weights(sample_weight, len(y))
-    require_some("sample_weight", weight)
-    if asked is None:
-        return weight, None
-    codes = np.searchsorted(classes, y)
-    factors = class_factors(asked, np.bincount(codes, weight, len(classes)), classes)
-    require_some("class_weight", weight * factors[codes])
+    weight, factors = checked_weights(sample_weight, len(y)), None
+    counted, name = weight, "sample_weight"
+    if asked is not None and weight.any():
+        codes = np.searchsorted(classes, y)
+        factors = class_factors(asked, np.bincount(codes, weight, len(classes)), classes)
+        counted, name = weight * factors[codes], "class_weight"
+    if not counted.any():
+        raise ValueError(
+            f"{name} is zero for all rows; at least two classes need a positive weight"
+        )
     return weight, factors
 
 
@@ -483,14 +486,6 @@ def class_factors(asked: dict | str, totals: NDArray, classes: NDArray) -> NDArr
     factors = np.ones(len(classes))
     factors[present] = totals.sum() / (present.sum() * totals[present])
     return factors
-
-
-def require_some(name: str, weight: NDArray) -> None:
-    """Raise ValueError for weights that are all zero."""
-    if not (weight > 0).any():
-        raise ValueError(
-            f"{name} is zero for all rows; at least two classes need a positive weight"
-        )
 
 
 def require_two(n_classes: int) -> None:
