@@ -322,20 +322,12 @@ def choose(options: Options, posterior: Posterior, plan: Plan) -> Choice:
 
 
 def prepare(
-    options: Options,
-    choice: Choice,
-    posterior: Posterior,
-    plan: Plan,
-    learned: LearnedPrecision | None = None,
+    options: Options, choice: Choice, posterior: Posterior, plan: Plan
 ) -> tuple[Engine, Target]:
-    """An engine under the given prior, or under one that is learned or sampled, and its target.
-
-    `learned` is that of an earlier engine on this posterior; then nothing more is learned.
-    """
+    """An engine under the given prior, or under one that is learned or sampled, and its target."""
     # The precision of the prior is given; or variational EM learns it from the chains; or they
     # sample it, and start from about where Gaussian approximations find it.
-    asked = None if learned is not None else options.precision
-    estimate = None if learned is None else PrecisionEstimate(learned)
+    asked, estimate = options.precision, None
     if isinstance(asked, Hyperprior):
         scales = asked.of(posterior)
         # given samplers without a Metropolis test have one precision integrated out

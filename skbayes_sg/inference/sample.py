@@ -40,7 +40,6 @@ from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
-from skbayes_sg.posterior.row_space import RowSpace
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers.base import RunLength
@@ -241,7 +240,7 @@ def sample(
             engine = replace(engine, fingerprint=fingerprint)
         else:
             target = engine.target(posterior)
-        posterior = engine.under(posterior)
+        first, posterior = posterior, engine.under(posterior)
 
         # How many draws at first and at most, and how long they may take.
         dim, n_chains = posterior.all_columns.dim, 0
@@ -267,7 +266,7 @@ def sample(
         fit, n_passes, n_wanted, wrong, diverged = None, engine.passes, n_draws, list[str](), None
         try:
             while True:
-                summary = partial(_complete, engine, posterior, plan)
+                summary = partial(_of_block, engine, posterior, plan)
                 on_block = callbacks.over(engine, n_draws, summary, fingerprint)
                 execution = execution._replace(on_block=on_block)
                 steps, states = engine.steps(n_draws), engine.states
@@ -308,15 +307,21 @@ def sample(
             why = f"{type(engine.sampler).__name__} ran first, and {wrong[0]}"
             choice = plan.fallback(posterior, why)
             if type(choice.sampler) is not type(engine.sampler):
-                again = options._replace(precision=None, last=None).seeded()
+                again = options._replace(last=None).seeded()
                 again = again._replace(seed=again.spawn(2)[1])  # not that of the first
-                second, target = prepare(again, choice, posterior, plan, engine.learned)
-                passes, fingerprint = second.passes + n_passes, engine.fingerprint
-                second = replace(second, passes=passes, fingerprint=fingerprint)
+                # A precision that was learned stays. One that is sampled is looked for again:
+                # chains that part do not tell where it is.
+                if engine.sampled is None:
+                    first, again = posterior, again._replace(precision=None)
+                second, target = prepare(again, choice, first, plan)
+                learned, passes = second.learned or engine.learned, second.passes + n_passes
+                second = replace(second, learned=learned, passes=passes)
+                second = replace(second, fingerprint=engine.fingerprint)
                 steps, states = second.steps(n_draws), second.states
                 if seconds(second.sampler, target, states, steps) <= LONG:
                     execution = Execution(options.n_jobs, dtype, keep=True)
                     chains = run_chains(second.sampler, target, states, steps, execution)
+                    posterior = second.under(first)
                     fit, n_wanted = summarised(second, posterior, plan, chains), n_draws
                     diverged = None
         if diverged is not None:
@@ -325,7 +330,7 @@ def sample(
 
         # What is said, and the normal distribution that stands for the posterior.
         n_drawn, warnings = fit.draws.shape[1], list(fit.warnings)
-        gaussian = plan.gaussian(fit, posterior.all_columns)
+        fit = _complete(fit, posterior, plan, chains)
         notes = callbacks.close(n_drawn, n_wanted)
         if cut:
             notes.append(
@@ -336,7 +341,6 @@ def sample(
             warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
         return replace(
             fit,
-            gaussian=gaussian,
             warnings=warnings,
             interrupted=n_drawn < n_draws and not callbacks.ended,
             notes=notes,
@@ -353,7 +357,7 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     touched = rows_touched(sampler, stopped.states) - rows_touched(sampler, engine.states)
     passes, weights = touched / n_rows, chains[0].weights / chains[0].weights.sum()
 
-    learned, scales, eta, relative = engine.learned, None, None, None
+    learned, scales, eta = engine.learned, None, None
     if learned is not None and learned.sampled is not None:
         # precisions of the prior are coordinates, or drawn given each draw
         scales = learned.sampled.scales
@@ -375,16 +379,10 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         mean = np.einsum("cdg,d->g", ell, weights) / len(ell)
         posterior = posterior.with_prior(scales.given(posterior.prior, mean))
         path = np.append(learned.path[:-1], np.exp(mean)[None], axis=0)
-        sampled, whole = learned.sampled, posterior.all_columns
-        if whole is not posterior:  # then it is one precision, of all coefficients
-            relative = np.exp(ell[..., 0] - mean)
-            block = whole.model.unpack(np.arange(whole.dim))["coef"].ravel()
-            scales = OnePrecision(block, np.zeros_like(block), scales.labels, scales.unit)
-            sampled = sampled._replace(scales=scales)
-        learned = as_learned(sampled, whole.prior, path, learned.uninformed)
+        learned = as_learned(learned.sampled, posterior.prior, path, learned.uninformed)
         eta = eta.astype(np.float32)
 
-    draws = posterior.completed(chains, relative)
+    draws = np.concatenate([chain.draws for chain in chains])
     draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
     # a step takes as long as a gradient of 2,000 rows, besides that of its own rows
     work = touched
@@ -393,24 +391,38 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     # gradients of all rows that take a tenth of that, and tell means and standard deviations
     of_chain = -(-fewest(posterior.dim) // len(draws))
     n_gradients = min(1024, max(256, of_chain * len(draws)), int(0.1 * work / n_rows))
-    whole = posterior.all_columns
-    model, prior, n_passes = whole.model, whole.prior, engine.passes + passes
+    model, prior, n_passes = posterior.model, posterior.prior, engine.passes + passes
     fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
-    agreement = plan.agreement(fit, whole, n_gradients)
-    if isinstance(posterior, RowSpace):  # the prior's part of coefficients hides how chains mix
-        here = diagnose.of_draws(np.concatenate([chain.draws for chain in chains]))
-        for figure, worse in {"r_hat_max": max, "ess_min": min, "ess_tail_min": min}.items():
-            agreement[figure] = worse(agreement[figure], here[figure])
+    agreement = plan.agreement(fit, posterior, n_gradients)
     n_draws, burn_in, thin = engine.steps(draws.shape[1])
     kept = n_draws * thin / (burn_in + n_draws * thin)
     figures, warnings = diagnose.diagnose_run(engine, chains, agreement, kept * passes)
     return replace(fit, figures=figures, warnings=warnings)
 
 
-def _complete(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
-    """With the normal distribution that stands for the posterior, which takes a pass or more."""
-    fit = summarised(engine, posterior, plan, chains)
+def _complete(fit: Fit, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
+    """With what takes longer: all columns, and the normal distribution that stands for all."""
+    if posterior.all_columns is not posterior:  # of other coefficients the prior is drawn
+        here = posterior.with_prior(fit.prior)
+        whole, learned, scales, relative = here.all_columns, fit.learned, fit.scales, None
+        if scales is not None:  # one precision, of all coefficients
+            assert learned is not None
+            assert learned.sampled is not None
+            chains = [each._replace(draws=each.draws[..., : posterior.dim]) for each in chains]
+            relative = fit.prior_precision_draws[..., 0].astype(np.float64)
+            relative /= scales.of(fit.prior)[0]
+            block = whole.model.unpack(np.arange(whole.dim))["coef"].ravel()
+            scales = OnePrecision(block, np.zeros_like(block), scales.labels, scales.unit)
+            sampled = learned.sampled._replace(scales=scales)
+            learned = as_learned(sampled, whole.prior, learned.path, learned.uninformed)
+        draws = in_single_precision(here.completed(chains, relative))
+        fit = replace(fit, model=whole.model, prior=whole.prior, draws=draws)
+        fit = replace(fit, learned=learned, scales=scales)
     return replace(fit, gaussian=plan.gaussian(fit, posterior.all_columns))
+
+
+def _of_block(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
+    return _complete(summarised(engine, posterior, plan, chains), posterior, plan, chains)
 
 
 def in_single_precision(draws: NDArray) -> NDArray:
