@@ -142,8 +142,12 @@ def logistic(
         )
         model.fit(X, y)
         draws = spaced(model.draws_.reshape(-1, len(truth)))
-        ranked = _with_likelihood(truth, draws, lambda theta: _of_labels(theta, X, y, n_logits))
-        return _with_precision(*ranked, precision, model) if learned else ranked
+        truth, draws = _with_likelihood(
+            truth, draws, lambda theta: _of_labels(theta, X, y, n_logits)
+        )
+        if n_logits == 1:
+            truth, draws = _of_some_columns(n_columns, truth, draws)
+        return _with_precision(truth, draws, precision, model) if learned else (truth, draws)
 
     return one
 
@@ -223,6 +227,12 @@ def _with_likelihood(truth: NDArray, draws: NDArray, of: Callable[[NDArray], flo
     return np.append(truth, of(truth)), np.column_stack([draws, [of(draw) for draw in draws]])
 
 
+def _of_some_columns(n_columns: int, truth: NDArray, draws: NDArray) -> Ranked:
+    """The first 60 coefficients, and all that is none."""
+    kept = np.append(np.arange(min(n_columns, 60)), np.arange(n_columns, len(truth)))
+    return truth[kept], draws[:, kept]
+
+
 def _with_precision(truth: NDArray, draws: NDArray, precision: float, model) -> Ranked:
     """And the prior precision."""
     sampled = spaced(model.prior_precision_draws_.reshape(-1, 1))
@@ -269,8 +279,7 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
         truth, draws = _with_likelihood(
             np.append(coef, np.log(noise)), draws, lambda theta: _of_numbers(theta, Z, y)
         )
-        kept = np.append(np.arange(min(n_columns, 60)), np.arange(n_columns, len(truth)))
-        truth, draws = truth[kept], draws[:, kept]
+        truth, draws = _of_some_columns(n_columns, truth, draws)
         return _with_precision(truth, draws, precision[0], model) if learned else (truth, draws)
 
     return one
@@ -492,8 +501,10 @@ def cases(part: str) -> list[Case]:
         ]
         return [case._replace(claim="learned") for case in listed]
     if part == "wide":
-        wide = linear(30, 4100, learned=True)
-        return [Case("linear, 30 x 4,100", wide, "learned", replicates=1000)]
+        return [
+            Case("linear, 30 x 4,100", linear(30, 4100, learned=True), "learned"),
+            Case("logistic, 30 x 1,100", logistic(30, 1100, learned=True), "learned", 500),
+        ]
     if part == "sparse":
         return [
             Case("horseshoe, linear, 20 x 30", sparse(linear=True), replicates=500),

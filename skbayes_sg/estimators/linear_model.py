@@ -108,11 +108,12 @@ class LinearModel(BayesianEstimator):
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient: one number, or one per feature, in squared
         units of its column of X. "learned": one for all coefficients, sampled with them under a
-        weak hyperprior (math/priors.md#a-sampled-precision); above 1,000 parameters it is learned
-        in the chains, and then fixed, but in regressions of fewer rows than columns. Such a
-        precision is relative to a unit of each column (math/priors.md#units-of-the-columns), so a
-        default fit does not change when columns are shifted or scaled; a given one is in the units
-        of X. A `VariationalEM` learns one per class or feature, in the sampler.
+        weak hyperprior (math/priors.md#a-sampled-precision). Above 1,000 parameters it is found by
+        chains, and then fixed, unless columns are more than rows, and rows are few
+        (math/high_dimensional.md#fewer-rows-than-columns). Such a precision is relative to a unit
+        of each column (math/priors.md#units-of-the-columns), so a default fit does not change when
+        columns are shifted or scaled; a given one is in the units of X. A `VariationalEM` learns
+        one per class or feature, in the sampler.
     fit_intercept : bool, default=True
         Whether there is an intercept. Without one the response of a row of zeros is fixed.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0

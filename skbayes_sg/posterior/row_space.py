@@ -24,7 +24,6 @@ from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix_once
-from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.priors import Prior
@@ -38,20 +37,20 @@ class RowSpace(Informed):
     Parameters
     ----------
     all_columns : Posterior
-        Of one output, whose coefficients have independent priors.
+        Whose coefficients have independent priors, alike for all outputs.
     q : array of shape (features,)
         Precisions of the coefficients, relative to the one that is given or learned.
     """
 
     def __init__(self, all_columns: Posterior, q: NDArray) -> None:
         model, data = all_columns.predictor, all_columns.data.sample
-        prior, p = all_columns.normal_prior, data.n_features
-        self._all_columns, self._q, self.beside = all_columns, q, np.arange(p)
+        (k, p), prior = model.shapes["coef"], all_columns.normal_prior
+        self._all_columns, self._q, self.beside = all_columns, q, np.arange(k * p)
         self._X, known = data.X[:, :p], dense(data.X[:, p:])
-        self._mean = prior.mean[:p]
+        self._mean = prior.mean[: k * p].reshape(k, p)
         if self._mean.any():
-            offset = (self._X @ self._mean.astype(data.X.dtype))[:, None]
-            known = np.hstack([known[:, :1] + offset, known[:, 1:]]) if data.n_known else offset
+            offset = self._X @ self._mean.T.astype(data.X.dtype)
+            known = np.hstack([known[:, :k] + offset, known[:, k:]]) if data.n_known else offset
         root = 1 / np.sqrt(q)
         scaled = self._X.multiply(root).tocsr() if sparse.issparse(self._X) else self._X * root
         values, vectors = reproducible_eigh(dense(scaled @ scaled.T).astype(np.float64))
@@ -60,10 +59,10 @@ class RowSpace(Informed):
         self._back = vectors[:, kept] / scale  # V = Q^-1/2 X^T back
         Z = (vectors[:, kept] * scale).astype(data.X.dtype)
         rows = InMemory.of(np.hstack([Z, known]), data.y, data.weight, data.n_total)
-        here, rank = model.on_columns(len(scale), model.fit_intercept), len(scale)
-        precision = np.append(np.full(rank, prior.precision[0] / q[0]), prior.precision[p:])
-        unit = np.append(np.full(rank, prior.unit[0] / q[0]), prior.unit[p:])
-        mean = np.append(np.zeros(rank), prior.mean[p:])
+        here, n_coef = model.on_columns(len(scale), model.fit_intercept), k * len(scale)
+        precision = np.append(np.full(n_coef, prior.precision[0] / q[0]), prior.precision[k * p :])
+        unit = np.append(np.full(n_coef, prior.unit[0] / q[0]), prior.unit[k * p :])
+        mean = np.append(np.zeros(n_coef), prior.mean[k * p :])
         of_here: Prior = GaussianPrior(precision, mean, unit)
         if not prior.quadratic:
             assert prior.noise is not None
@@ -72,29 +71,33 @@ class RowSpace(Informed):
 
     def _complete(self, theta: NDArray, here: NDArray, drawn: NDArray) -> None:
         """A draw of the prior, corrected along the rows (Matheron's rule)."""
-        p, rank = len(self._q), self._back.shape[1]
-        along = here[:, :rank] - ((drawn - self._mean) @ self._X.T) @ self._back
-        theta[:, :p] = drawn + ((along @ self._back.T) @ self._X) / self._q
-        theta[:, p:] = here[:, rank:]
+        (k, p), rank = self._mean.shape, self._back.shape[1]
+        drawn = drawn.reshape(-1, p)  # (chains x outputs, p)
+        along = here[:, : k * rank].reshape(-1, rank)
+        along = along - ((drawn - np.tile(self._mean, (len(here), 1))) @ self._X.T) @ self._back
+        coef = drawn + ((along @ self._back.T) @ self._X) / self._q
+        theta[:, : k * p], theta[:, k * p :] = coef.reshape(-1, k * p), here[:, k * rank :]
 
 
 def row_space(posterior: Posterior) -> Posterior | None:
     """Along the rows, where these are fewer than the columns of a posterior without a matrix.
 
-    None elsewhere, and of classes: so few rows are separated by planes, say next to nothing of
-    lambda, and chains of both do not mix.
+    None elsewhere.
     """
     model, data, prior = posterior.predictor, posterior.data.sample, posterior.normal_prior
     # the posterior of a conjugate model is worth its matrix, if there can be one
     if model.conjugate and affordable(posterior):
         return None
     in_memory, independent = data.n_rows == posterior.data.n_rows, isinstance(prior.operator, Diag)
-    few, p = data.n_rows < data.n_features, data.n_features
-    if not (isinstance(model, Response) and in_memory and independent and few):
+    k, p = model.shapes["coef"]
+    if not (in_memory and independent and data.n_rows < p):
         return None
-    if not has_matrix_once(data.n_rows + posterior.dim - p) or len(data.nonzero_columns) == 0:
+    if not has_matrix_once(k * data.n_rows + posterior.dim - k * p):
         return None
-    # relative to the precision that is learned, or what is given
-    precision, unit = prior.precision[:p], prior.unit[:p]
+    if len(data.nonzero_columns) == 0:
+        return None
+    # relative to the precision that is learned, or what is given, alike for all outputs
+    precision, unit = prior.precision[: k * p], prior.unit[: k * p]
     learned = np.allclose(precision, unit * (precision[0] / unit[0]), rtol=1e-9)
-    return RowSpace(posterior, unit if learned else precision)
+    q = (unit if learned else precision).reshape(k, p)
+    return RowSpace(posterior, q[0]) if (q == q[0]).all() else None

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.linalg import hadamard
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianPoissonRegressor
-from skbayes_sg.models import Linear, Poisson
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianPoissonRegressor,
+)
+from skbayes_sg.diagnostics import ess_bulk
+from skbayes_sg.models import Linear, Poisson, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.row_space import RowSpace, row_space
 from skbayes_sg.priors.normal import GaussianPrior
@@ -17,11 +23,15 @@ Q = np.linspace(0.5, 3.0, P)  # precisions of the columns
 def wide(kind="linear", store=np.asarray, mean=0.0):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, P))
-    model = Linear(P, noise_variance=0.3) if kind == "linear" else Poisson(P)
-    y = X[:, 0] + rng.standard_normal(N) if kind == "linear" else rng.poisson(2.0, N).astype(float)
-    whole = Posterior.of(model, store(X), y)
-    prior = GaussianPrior(np.append(2 * Q, 0.1), np.append(np.full(P, mean), 0.4))
-    return whole.with_prior(prior)
+    model, y = {
+        "linear": (Linear(P, noise_variance=0.3), X[:, 0] + rng.standard_normal(N)),
+        "counts": (Poisson(P), rng.poisson(2.0, N).astype(float)),
+        "classes": (Softmax(P, 3), np.arange(N) % 3),
+    }[kind]
+    whole, k = Posterior.of(model, store(X), y), model.widest
+    precision = np.append(np.tile(2 * Q, k), np.full(k, 0.1))
+    means = mean * np.linspace(1.0, 1.3, k * P)
+    return whole.with_prior(GaussianPrior(precision, np.append(means, np.full(k, 0.4))))
 
 
 class Drawn:
@@ -38,15 +48,15 @@ def lifted(part, u, rest):
         return part.completed([Drawn(draws)])[0]
 
 
-@pytest.mark.parametrize("kind", ["linear", "counts"])
+@pytest.mark.parametrize("kind", ["linear", "counts", "classes"])
 @pytest.mark.parametrize("mean", [0.0, 0.7])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_the_log_posterior_along_the_rows_is_that_of_all_coefficients(kind, mean, store):
     whole = wide(kind, store, mean)
-    part = RowSpace(whole, Q)
-    assert part.dim == N + 1
+    part, k = RowSpace(whole, Q), whole.model.widest
+    assert part.dim == k * (N + 1)
     rng = np.random.default_rng(1)
-    u, rest = rng.standard_normal((4, N)), rng.standard_normal((4, 1))
+    u, rest = rng.standard_normal((4, k * N)), rng.standard_normal((4, k))
     theta = lifted(part, u, rest)
     values = whole.log_prob(theta)
     ours = part.log_prob(np.append(u, rest, axis=1))
@@ -91,6 +101,10 @@ def test_it_serves_few_rows_of_many_columns_under_one_precision():
     X = rng.standard_normal((20, 1100))
     counts = rng.poisson(1.0, 20).astype(float)
     assert isinstance(row_space(Posterior.of(Poisson(1100), X, counts)), RowSpace)
+    classes = Posterior.of(Softmax(1100, 3), X, np.arange(20) % 3)
+    assert isinstance(row_space(classes), RowSpace)
+    unequal = np.append(np.repeat([1.0, 2.0, 1.0], 1100), np.ones(3))  # a class has its own
+    assert row_space(classes.with_prior(GaussianPrior(unequal))) is None
     assert row_space(Posterior.of(Linear(1100), X, counts)) is None  # that has a closed form
     assert row_space(Posterior.of(Poisson(1100), 0.0 * X, counts)) is None
 
@@ -129,6 +143,28 @@ def test_a_learned_precision_of_very_many_columns_is_that_of_the_evidence():
     expected = np.sqrt((left / lam) @ share)
     ratio = model.draws_[..., :p].std(axis=(0, 1)) / expected
     assert abs(np.median(ratio) - 1) < 0.02
+
+
+@pytest.mark.filterwarnings("ignore:sd_error", "ignore:ess_tail_min")
+def test_labels_of_orthogonal_rows_leave_the_precision_its_prior(seed):
+    """Of one length too, they have the probability 2^-n under every precision.
+
+    Chains of the first engine do not agree on it, and the next one looks for it again.
+    """
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], 16)
+    X, y = np.hstack([hadamard(16) * signs[:, None]] * 63), np.arange(16) % 2
+    model = BayesianLogisticRegressionSGFS(fit_intercept=False, random_state=seed).fit(X, y)
+    assert "UnderdampedLangevin ran first" in model.sampler_reason_
+    assert model.diagnostics_["r_hat_max"] < 1.05
+    rho, unit = np.linspace(-12, 15, 2001), X.shape[1] / 10
+    log_density = 0.5 * rho - 0.5 / unit * np.exp(rho) - 1e-3 * unit * np.exp(-rho)
+    share = np.exp(log_density - log_density.max())
+    share /= share.sum()
+    mean, found = share @ rho, np.log(model.prior_precision_draws_)
+    sd = np.sqrt(share @ (rho - mean) ** 2)
+    error = 4.5 / np.sqrt(ess_bulk(found)[0])
+    assert abs(found.mean() - mean) < error * sd
+    np.testing.assert_allclose(found.std(), sd, rtol=error)
 
 
 def test_counts_are_predicted_as_from_the_columns_that_span_the_rows():
