@@ -56,11 +56,12 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         1 / variance of the prior of each coefficient. Where the noise variance is sampled, in units
         of 1 / noise variance: the posterior mean is then ``Ridge(alpha=prior_precision)``.
         "learned": one for all, sampled with the coefficients under a weak hyperprior
-        (math/priors.md#a-sampled-precision); above the number of parameters that have a matrix it
-        is learned in the chains, and then fixed. Such a precision is relative to a unit of each
-        column (math/priors.md#units-of-the-columns), so a default fit does not change when columns
-        are shifted or scaled; a given one is in the units of X. A `VariationalEM` learns one per
-        feature, in the sampler.
+        (math/priors.md#a-sampled-precision). Above the number of parameters that have a matrix it
+        is found by chains, and then fixed, unless columns are more than rows, and rows are few
+        (math/high_dimensional.md#fewer-rows-than-columns). Such a precision is relative to a unit
+        of each column (math/priors.md#units-of-the-columns), so a default fit does not change when
+        columns are shifted or scaled; a given one is in the units of X. A `VariationalEM` learns
+        one per feature, in the sampler.
     noise_variance : float, optional
         In squared units of y; by default it is sampled.
     noise_prior : tuple (shape, rate), optional

@@ -24,11 +24,12 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
         1 / variance of the prior of each coefficient (LogisticRegression's 1/C): one number, or one
         per feature, in squared units of its column of X. "learned": one for all coefficients,
-        sampled with them under a weak hyperprior (math/priors.md#a-sampled-precision); above 1,000
-        parameters it is learned in the chains, and then fixed. Such a precision is relative to a
-        unit of each column (math/priors.md#units-of-the-columns), so a default fit does not change
-        when columns are shifted or scaled; a given one is in the units of X. A `VariationalEM`
-        learns one per class or feature, in the sampler.
+        sampled with them under a weak hyperprior (math/priors.md#a-sampled-precision). Above 1,000
+        parameters it is found by chains, and then fixed, unless columns are more than rows, and
+        rows are few (math/high_dimensional.md#fewer-rows-than-columns). Such a precision is
+        relative to a unit of each column (math/priors.md#units-of-the-columns), so a default fit
+        does not change when columns are shifted or scaled; a given one is in the units of X. A
+        `VariationalEM` learns one per class or feature, in the sampler.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
         Prior precision of the intercepts: a standard deviation of 10 logits.

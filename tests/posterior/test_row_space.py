@@ -1,5 +1,7 @@
 """Fewer rows than columns: chains move along the rows, and the prior has the rest."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +12,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianPoissonRegressor,
 )
+from skbayes_sg.data import InMemory
 from skbayes_sg.diagnostics import ess_bulk
 from skbayes_sg.models import Linear, Poisson, Softmax
 from skbayes_sg.posterior import Posterior
@@ -20,7 +23,7 @@ N, P = 6, 15
 Q = np.linspace(0.5, 3.0, P)  # precisions of the columns
 
 
-def wide(kind="linear", store=np.asarray, mean=0.0):
+def wide(kind="linear", store=np.asarray, mean=0.0, offset=False):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, P))
     model, y = {
@@ -28,7 +31,11 @@ def wide(kind="linear", store=np.asarray, mean=0.0):
         "counts": (Poisson(P), rng.poisson(2.0, N).astype(float)),
         "classes": (Softmax(P, 3), np.arange(N) % 3),
     }[kind]
-    whole, k = Posterior.of(model, store(X), y), model.widest
+    k = model.widest
+    known = rng.standard_normal((N, k * offset))
+    data = InMemory.of(store(np.hstack([X, known])), y, None, None, model.takes_sparse)
+    data = replace(data, n_known=k * offset)
+    whole = Posterior(model, data, model.prior(np.ones(model.dim)))
     precision = np.append(np.tile(2 * Q, k), np.full(k, 0.1))
     means = mean * np.linspace(1.0, 1.3, k * P)
     return whole.with_prior(GaussianPrior(precision, np.append(means, np.full(k, 0.4))))
@@ -50,9 +57,10 @@ def lifted(part, u, rest):
 
 @pytest.mark.parametrize("kind", ["linear", "counts", "classes"])
 @pytest.mark.parametrize("mean", [0.0, 0.7])
+@pytest.mark.parametrize("offset", [False, True])
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
-def test_the_log_posterior_along_the_rows_is_that_of_all_coefficients(kind, mean, store):
-    whole = wide(kind, store, mean)
+def test_the_log_posterior_along_the_rows_is_that_of_all_coefficients(kind, mean, offset, store):
+    whole = wide(kind, store, mean, offset)
     part, k = RowSpace(whole, Q), whole.model.widest
     assert part.dim == k * (N + 1)
     rng = np.random.default_rng(1)
