@@ -8,7 +8,6 @@ result is a value, the `Fit`, from which an estimator reads its attributes.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,6 +39,7 @@ from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
+from skbayes_sg.posterior.nonzero_columns import seeded_by
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers.base import RunLength
@@ -367,12 +367,14 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         else:
             assert scales.integrated is not None
             prior, theta = posterior.prior, np.concatenate([chain.draws for chain in chains])
-            flat = theta.reshape(-1, theta.shape[-1]).astype(np.float64)
-            noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
-            squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
-            # of a copy, so that a warm start goes on as if nothing was drawn
-            rng = copy.deepcopy(chains[0].state.normals)
-            eta = scales.integrated.draw(squares, rng).reshape(*theta.shape[:2], 1)
+            eta = np.empty((*theta.shape[:2], 1))
+            for k in range(theta.shape[1]):
+                at = theta[:, k].astype(np.float64)
+                noise = 1.0 if prior.quadratic else np.exp(-at[:, -1])
+                squares = noise * scales.squares(prior, at - prior.mean)[:, 0]
+                # seeded by the draw, so that a run that stops and goes on draws the same
+                (rng,) = seeded_by(at).spawn(1)  # not that of columns beside
+                eta[:, k, 0] = scales.integrated.draw(squares, rng)
         # the prior that is reported is that under the geometric means of these precisions
         ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
         ell = ell.reshape(*eta.shape[:2], -1)

@@ -60,7 +60,7 @@ class Informed(Posterior):
             group = slice(first, first + len(chain.draws))
             for k in range(n_draws):
                 here = chain.draws[:, k]
-                normals = _seeded_by(here).standard_normal((len(here), len(sd)), np.float32)
+                normals = seeded_by(here).standard_normal((len(here), len(sd)), np.float32)
                 if not prior.quadratic:
                     normals *= np.exp(0.5 * here[:, -1:].astype(np.float64))
                 if relative is not None:
@@ -116,8 +116,8 @@ def nonzero_columns(posterior: Posterior) -> Posterior:
     return NonzeroColumns(posterior, columns)
 
 
-def _seeded_by(draws: NDArray) -> np.random.Generator:
-    """A generator that depends on the draws of a group alone, (chains, D)."""
+def seeded_by(draws: NDArray) -> np.random.Generator:
+    """A generator that depends on one draw of some chains alone, (chains, D)."""
     some = draws[:, :256].astype(np.float32)
     digest = hashlib.blake2b(some.tobytes(), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))

@@ -51,7 +51,7 @@ def lifted(part, u, rest):
     draws = np.append(u, rest, axis=1)[None]
     with pytest.MonkeyPatch.context() as patch:
         zeros = type("", (), {"standard_normal": lambda self, shape, dtype: np.zeros(shape)})
-        patch.setattr("skbayes_sg.posterior.nonzero_columns._seeded_by", lambda draws: zeros())
+        patch.setattr("skbayes_sg.posterior.nonzero_columns.seeded_by", lambda draws: zeros())
         return part.completed([Drawn(draws)])[0]
 
 
