@@ -283,6 +283,10 @@ class Engine:
 
     def target(self, posterior: Posterior) -> Target:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
+        of, anchor = self.sampled, self.anchor
+        if of is not None and self.sampler.rejects and is_one_by_one(posterior, of.scales):
+            assert anchor is not None
+            return OneByOneTarget(posterior, of, anchor.theta)  # scales start at the given prior's
         return target_of(self.under(posterior), self.anchor, self.sampler, self.sampled)
 
     def under(self, posterior: Posterior) -> Posterior:

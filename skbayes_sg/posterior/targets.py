@@ -7,7 +7,6 @@ from skbayes_sg.posterior.full_data import FullDataTarget, WhitenedTarget
 from skbayes_sg.posterior.gaussian import Mode, NormalPath
 from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
 from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
 from skbayes_sg.priors.scales import IntegratedPrior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.target import Target
@@ -46,8 +45,6 @@ def target_of(
         sampled = None
     if anchor is None:
         return posterior
-    if sampled is not None and sampler.rejects and is_one_by_one(posterior, sampled.scales):
-        return OneByOneTarget(posterior, sampled, anchor.theta)
     if sampler.needs_closed_form:
         return ClosedTarget(posterior, anchor, None if sampled is None else sampled.scales)
     if is_high_dimensional(posterior):

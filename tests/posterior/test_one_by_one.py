@@ -335,18 +335,17 @@ def test_chains_go_on_from_where_the_time_is_up_in_a_round_of_burn_in(monkeypatc
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_warm_start_goes_on_where_the_chains_stopped():
+@pytest.mark.parametrize("prior", ["horseshoe", None])
+def test_a_warm_start_goes_on_where_the_chains_stopped(prior):
     X, mean, _ = few_that_matter(30, 40, 0)
-    model = BayesianLogisticRegressionSGFS(
-        prior="horseshoe", n_chains=4, n_draws=8, burn_in=16, warm_start=True, random_state=0
-    )
-    first = model.fit(X, mean > 0).draws_
-    second = model.fit(X, mean > 0).draws_
-    again = BayesianLogisticRegressionSGFS(
-        prior="horseshoe", n_chains=4, n_draws=16, burn_in=16, random_state=0
-    )
+    cls = BayesianLogisticRegressionSGFS if prior else BayesianGammaRegressor
+    y = mean > 0 if prior else np.exp(mean / 5)
+    model = cls(prior=prior, n_chains=4, n_draws=8, burn_in=16, warm_start=True, random_state=0)
+    first = model.fit(X, y).draws_
+    second = model.fit(X, y).draws_
+    again = cls(prior=prior, n_chains=4, n_draws=16, burn_in=16, random_state=0)
     both = np.concatenate([first, second], axis=1)
-    np.testing.assert_array_equal(again.fit(X, mean > 0).draws_, both)
+    np.testing.assert_array_equal(again.fit(X, y).draws_, both)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
