@@ -33,6 +33,7 @@ from skbayes_sg.chains.run import (
     time_is_up,
 )
 from skbayes_sg.chains.tuning import Tuned, choose_alpha
+from skbayes_sg.data import of_columns
 from skbayes_sg.inference.precision import (
     BOUNDS,
     NO_INFORMATION,
@@ -191,17 +192,24 @@ class Fingerprint:
     precision: str
     n_chains: int | str
     gradient: NDArray
-    """Of the log posterior at a random point, and the number of rows. It changes with every row,
-    label, weight and prior precision."""
+    """Of the log posterior and of the prior at random points, and the number of rows. It changes
+    with every row, label, weight and prior precision."""
     draws: tuple
     """n_draws, burn_in, thin, and the seed where it is a number"""
 
     @classmethod
     def of(cls, options: Options, choice: Choice, posterior: Posterior) -> Fingerprint:
-        """One pass over the rows."""
+        """One pass over the rows.
+
+        At a random point with outputs of rows about 1: far out residuals are flat, or infinite,
+        whatever the rows are.
+        """
+        columns = of_columns(posterior.data)
+        size = np.sqrt(np.sum(columns.variance + columns.mean**2))
         somewhere = np.random.default_rng(0).standard_normal((1, posterior.dim))
-        with np.errstate(over="ignore", invalid="ignore"):
-            gradient = np.append(posterior.full_gradient(somewhere), posterior.data.n_rows)
+        of_prior = posterior.prior.gradient(somewhere)[0]
+        of_all = posterior.full_gradient(somewhere / max(size, 1.0))[0]
+        gradient = np.concatenate([of_all, of_prior, [posterior.data.n_rows]])
         seed = options.random_state if isinstance(options.random_state, Integral) else None
         draws = (options.n_draws, options.burn_in, options.thin, seed)
         precision = repr(options.precision)

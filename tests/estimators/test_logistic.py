@@ -13,7 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import (
+    BayesianGammaRegressor,
+    BayesianLogisticRegressionSGFS,
+    BayesianPoissonRegressor,
+)
 from skbayes_sg.models import Softmax
 from skbayes_sg.samplers import HMC, SGD, SGFS, SGLD, ConstantSGD, PolynomialDecay
 
@@ -220,6 +224,19 @@ def test_warm_start_on_other_data_burns_in_again(binary):
             model.fit(*data, sample_weight=weight)
             assert model.n_iter_ == 20 + 8
             assert len(model.draws_) == model.n_chains
+
+
+@pytest.mark.parametrize("cls", [BayesianPoissonRegressor, BayesianGammaRegressor])
+def test_rows_far_from_zero_are_told_from_others(cls):
+    """Random coefficients of such columns once led to gradients that are infinite, or all alike."""
+    rng = np.random.default_rng(0)
+    X = 1e4 + 1e3 * rng.standard_normal((100, 8))
+    y = rng.poisson(np.exp((X[:, 0] - 1e4) / 2e3)) + 0.5 * (cls is BayesianGammaRegressor)
+    model = cls(n_chains=4, n_draws=8, burn_in=10, warm_start=True, random_state=0)
+    with warnings.catch_warnings(action="ignore"):
+        assert model.fit(X, y).burn_in_ == 10
+        assert model.fit(X, y).burn_in_ == 0
+        assert model.fit(X, y[::-1]).burn_in_ == 10
 
 
 def test_the_seed_decides_and_may_be_of_any_kind(binary):
