@@ -23,7 +23,8 @@ from skbayes_sg.data.rows import InMemory
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.linalg.scores import dense
-from skbayes_sg.linalg.sizes import has_matrix_once
+from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
+from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.priors import Prior
@@ -82,7 +83,8 @@ class RowSpace(Informed):
 def row_space(posterior: Posterior) -> Posterior | None:
     """Along the rows, where these are fewer than the columns of a posterior without a matrix.
 
-    None elsewhere.
+    None elsewhere, and of so many rows of classes that a matrix of them is too large for every
+    step: chains of all columns are faster then, and the rows tell more of lambda.
     """
     model, data, prior = posterior.predictor, posterior.data.sample, posterior.normal_prior
     # the posterior of a conjugate model is worth its matrix, if there can be one
@@ -92,9 +94,8 @@ def row_space(posterior: Posterior) -> Posterior | None:
     k, p = model.shapes["coef"]
     if not (in_memory and independent and data.n_rows < p):
         return None
-    if not has_matrix_once(k * data.n_rows + posterior.dim - k * p):
-        return None
-    if len(data.nonzero_columns) == 0:
+    may = has_matrix_once if isinstance(model, Response) else has_matrix
+    if not may(k * data.n_rows + posterior.dim - k * p) or len(data.nonzero_columns) == 0:
         return None
     # relative to the precision that is learned, or what is given, alike for all outputs
     precision, unit = prior.precision[: k * p], prior.unit[: k * p]

@@ -40,8 +40,7 @@ def quiet(model, *data):
         return model.fit(*data)
 
 
-def test_nothing_of_rows_times_columns_is_made(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 1000)  # nor of rows times rows
+def test_nothing_of_rows_times_columns_is_made():
     X, y = rare(1500, 40_000, entries=3)  # 480 MB if dense
     few = SHORT | {"n_chains": 2, "n_draws": 4}
     tracemalloc.start()
