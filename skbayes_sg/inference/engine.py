@@ -291,10 +291,11 @@ class Engine:
 
     def target(self, posterior: Posterior) -> Target:
         """The target of the chains: the posterior under the learned prior, anchored if asked."""
-        of, anchor = self.sampled, self.anchor
-        if of is not None and self.sampler.rejects and is_one_by_one(posterior, of.scales):
+        found, anchor = self.sampled, self.anchor
+        if found is not None and self.sampler.rejects and is_one_by_one(posterior, found.scales):
             assert anchor is not None
-            return OneByOneTarget(posterior, of, anchor.theta)  # scales start at the given prior's
+            # in coordinates of the given precision, as at first
+            return OneByOneTarget(posterior, found, anchor.theta)
         return target_of(self.under(posterior), self.anchor, self.sampler, self.sampled)
 
     def under(self, posterior: Posterior) -> Posterior:

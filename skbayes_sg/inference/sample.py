@@ -39,7 +39,7 @@ from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
-from skbayes_sg.posterior.nonzero_columns import seeded_by
+from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers.base import RunLength
@@ -367,14 +367,16 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         else:
             assert scales.integrated is not None
             prior, theta = posterior.prior, np.concatenate([chain.draws for chain in chains])
-            eta = np.empty((*theta.shape[:2], 1))
-            for k in range(theta.shape[1]):
+            n_draws, eta = theta.shape[1], np.empty((*theta.shape[:2], 1))
+            # seeded by the step of a draw, so that a run that stops and goes on draws the same
+            last = chains[0].state
+            seed = last.normals.bit_generator.seed_seq.generate_state(4)
+            for k in range(n_draws):
                 at = theta[:, k].astype(np.float64)
                 noise = 1.0 if prior.quadratic else np.exp(-at[:, -1])
                 squares = noise * scales.squares(prior, at - prior.mean)[:, 0]
-                # seeded by the draw, so that a run that stops and goes on draws the same
-                (rng,) = seeded_by(at).spawn(1)  # not that of columns beside
-                eta[:, k, 0] = scales.integrated.draw(squares, rng)
+                step = last.t - (n_draws - k) * engine.length.thin
+                eta[:, k, 0] = scales.integrated.draw(squares, np.random.default_rng([*seed, step]))
         # the prior that is reported is that under the geometric means of these precisions
         ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
         ell = ell.reshape(*eta.shape[:2], -1)
@@ -404,20 +406,20 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
 
 def _complete(fit: Fit, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
     """With what takes longer: all columns, and the normal distribution that stands for all."""
-    if posterior.all_columns is not posterior:  # of other coefficients the prior is drawn
+    if isinstance(posterior, Informed):  # of other coefficients the prior is drawn
         here = posterior.with_prior(fit.prior)
         whole, learned, scales, relative = here.all_columns, fit.learned, fit.scales, None
         if scales is not None:  # one precision, of all coefficients
             assert learned is not None
             assert learned.sampled is not None
-            chains = [each._replace(draws=each.draws[..., : posterior.dim]) for each in chains]
             relative = fit.prior_precision_draws[..., 0].astype(np.float64)
             relative /= scales.of(fit.prior)[0]
             block = whole.model.unpack(np.arange(whole.dim))["coef"].ravel()
             scales = OnePrecision(block, np.zeros_like(block), scales.labels, scales.unit)
             sampled = learned.sampled._replace(scales=scales)
             learned = as_learned(sampled, whole.prior, learned.path, learned.uninformed)
-        draws = in_single_precision(here.completed(chains, relative))
+        groups = [chain.draws[..., : posterior.dim] for chain in chains]
+        draws = in_single_precision(here.completed(groups, relative))
         fit = replace(fit, model=whole.model, prior=whole.prior, draws=draws)
         fit = replace(fit, learned=learned, scales=scales)
     return replace(fit, gaussian=plan.gaussian(fit, posterior.all_columns))

@@ -5,7 +5,6 @@ Imports data, diagnostics, linalg, models, priors and samplers.
 
 from skbayes_sg.posterior.base import (
     ChainTarget,
-    Drawn,
     Expansion,
     Posterior,
     affordable,
@@ -14,7 +13,6 @@ from skbayes_sg.posterior.base import (
 
 __all__ = [
     "ChainTarget",
-    "Drawn",
     "Expansion",
     "Posterior",
     "affordable",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,14 +39,6 @@ class Expansion(NamedTuple):
         information = self.curvature + before.curvature(self.theta) * -1.0
         curvature = information + after.curvature(self.theta)
         return self._replace(curvature=curvature, gradient=gradient)
-
-
-class Drawn(Protocol):
-    """The draws of a group of chains."""
-
-    @property
-    def draws(self) -> NDArray:
-        """(chains, draws, D)"""
 
 
 class Posterior(Target):
@@ -150,14 +141,6 @@ class Posterior(Target):
     def all_columns(self) -> Posterior:
         """The posterior of all parameters of the fit."""
         return self
-
-    def completed(self, chains: Sequence[Drawn], relative: NDArray | None = None) -> NDArray:
-        """Draws of all groups of chains, of `all_columns`: (chains, draws, D).
-
-        `relative` are the prior precisions of draws of one that is sampled, over that of `prior`,
-        (chains, draws).
-        """
-        return np.concatenate([chain.draws for chain in chains])
 
     @property
     def posterior(self) -> Posterior:  # type: ignore[override]

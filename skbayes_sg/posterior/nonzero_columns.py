@@ -7,12 +7,13 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Diag
-from skbayes_sg.posterior import Drawn, Posterior, is_high_dimensional
+from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.priors import Prior
 
 
@@ -31,7 +32,7 @@ class Informed(Posterior):
     def all_columns(self) -> Posterior:
         return self._all_columns
 
-    def with_prior(self, prior: Prior) -> Posterior:
+    def with_prior(self, prior: Prior) -> Self:
         """Another prior of the parameters that are here; the precision of the others follows."""
         other, whole = copy.copy(self), self.all_columns
         other.prior = prior
@@ -44,23 +45,25 @@ class Informed(Posterior):
         other._all_columns = whole.with_prior(whole.prior.with_precision(precision))
         return other
 
-    def completed(self, chains: Sequence[Drawn], relative: NDArray | None = None) -> NDArray:
-        """Draws of all parameters, (chains, draws, D).
+    def completed(self, groups: Sequence[NDArray], relative: NDArray | None = None) -> NDArray:
+        """Draws of all parameters, (chains, draws, D), from those of groups of chains.
+
+        `relative` are the prior precisions of draws of one that is sampled, over that of `prior`,
+        (chains, draws).
 
         The generator of the numbers beside a draw is seeded by that draw. So they are the same for
         all ways to run the chains, and for a run that was stopped and went on.
         """
-        prior, dtype = self.all_columns.prior, chains[0].draws.dtype
-        n_chains, first = sum(len(chain.draws) for chain in chains), 0
-        n_draws = chains[0].draws.shape[1]
+        prior, dtype = self.all_columns.prior, groups[0].dtype
+        n_chains, first, n_draws = sum(map(len, groups)), 0, groups[0].shape[1]
         draws: NDArray = np.empty((n_chains, n_draws, self.all_columns.dim), dtype)
         sd = (1 / np.sqrt(prior.precision[self.beside])).astype(dtype)
         mean = prior.mean[self.beside].astype(dtype)
-        for chain in chains:
-            group = slice(first, first + len(chain.draws))
+        for of_group in groups:
+            group = slice(first, first + len(of_group))
             for k in range(n_draws):
-                here = chain.draws[:, k]
-                normals = seeded_by(here).standard_normal((len(here), len(sd)), np.float32)
+                here = of_group[:, k]
+                normals = _seeded_by(here).standard_normal((len(here), len(sd)), np.float32)
                 if not prior.quadratic:
                     normals *= np.exp(0.5 * here[:, -1:].astype(np.float64))
                 if relative is not None:
@@ -116,8 +119,8 @@ def nonzero_columns(posterior: Posterior) -> Posterior:
     return NonzeroColumns(posterior, columns)
 
 
-def seeded_by(draws: NDArray) -> np.random.Generator:
-    """A generator that depends on one draw of some chains alone, (chains, D)."""
+def _seeded_by(draws: NDArray) -> np.random.Generator:
+    """A generator that depends on the draws of a group alone, (chains, D)."""
     some = draws[:, :256].astype(np.float32)
     digest = hashlib.blake2b(some.tobytes(), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))

@@ -41,18 +41,13 @@ def wide(kind="linear", store=np.asarray, mean=0.0, offset=False):
     return whole.with_prior(GaussianPrior(precision, np.append(means, np.full(k, 0.4))))
 
 
-class Drawn:
-    def __init__(self, draws):
-        self.draws = draws
-
-
 def lifted(part, u, rest):
     """All parameters without the prior's part, from u and the others."""
     draws = np.append(u, rest, axis=1)[None]
     with pytest.MonkeyPatch.context() as patch:
         zeros = type("", (), {"standard_normal": lambda self, shape, dtype: np.zeros(shape)})
-        patch.setattr("skbayes_sg.posterior.nonzero_columns.seeded_by", lambda draws: zeros())
-        return part.completed([Drawn(draws)])[0]
+        patch.setattr("skbayes_sg.posterior.nonzero_columns._seeded_by", lambda draws: zeros())
+        return part.completed([draws])[0]
 
 
 @pytest.mark.parametrize("kind", ["linear", "counts", "classes"])
@@ -96,7 +91,7 @@ def test_draws_have_the_covariance_of_the_posterior(relative):
     rng = np.random.default_rng(2)
     here = rng.multivariate_normal(mean, covariance, (8, n // 8))
     each = None if relative is None else np.full((8, n // 8), relative)
-    draws = part.completed([Drawn(here)], each).reshape(n, -1)
+    draws = part.completed([here], each).reshape(n, -1)
     mean, covariance = moments(there.all_columns)
     sd = np.sqrt(covariance.diagonal())
     assert np.abs((draws.mean(axis=0) - mean) / sd).max() < 4.5 / np.sqrt(n)
