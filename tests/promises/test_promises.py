@@ -162,11 +162,14 @@ def test_a_warm_start_goes_on_as_one_long_run_also_out_of_a_pickle(model):
     long = copy_of_fitted(model, n_draws=14)
     halves = copy_of_fitted(model, warm_start=True)
     first, twin = drawn(halves), pickle.loads(pickle.dumps(halves))
+    stopped = halves._fit.engine.last
     for half in (halves, twin, copy.deepcopy(twin)):
         half.set_params(n_draws=6).fit(X, y_of(model))
         assert half.n_iter_ == long.n_iter_
         both = np.concatenate([first, drawn(half)], axis=1)
         np.testing.assert_array_equal(both, drawn(long))
+        if isinstance(model, LINEAR) and half.sampler_.draws_are_points:
+            np.testing.assert_array_equal(half.draws_[:, 0], stopped[:, : half.draws_.shape[2]])
 
 
 @EVERY
