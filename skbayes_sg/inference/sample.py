@@ -357,26 +357,26 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     touched = rows_touched(sampler, stopped.states) - rows_touched(sampler, engine.states)
     passes, weights = touched / n_rows, chains[0].weights / chains[0].weights.sum()
 
-    learned, scales, eta = engine.learned, None, None
+    draws = np.concatenate([chain.draws for chain in chains])
+    learned, scales, eta, n_draws = engine.learned, None, None, draws.shape[1]
     if learned is not None and learned.sampled is not None:
         # precisions of the prior are coordinates, or drawn given each draw
         scales = learned.sampled.scales
-        if chains[0].draws.shape[-1] > posterior.dim:
-            eta = np.concatenate([chain.draws[..., -scales.dim :] for chain in chains])
-            chains = [each._replace(draws=each.draws[..., : -scales.dim]) for each in chains]
+        if draws.shape[-1] > posterior.dim:
+            eta, draws = draws[..., posterior.dim :], draws[..., : posterior.dim].copy()
         else:
             assert scales.integrated is not None
-            prior, theta = posterior.prior, np.concatenate([chain.draws for chain in chains])
-            n_draws, eta = theta.shape[1], np.empty((*theta.shape[:2], 1))
+            prior, flat = posterior.prior, draws.reshape(-1, posterior.dim).astype(np.float64)
+            noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
+            squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
+            squares, eta = squares.reshape(draws.shape[:2]), np.empty((*draws.shape[:2], 1))
             # seeded by the step of a draw, so that a run that stops and goes on draws the same
-            last = chains[0].state
+            last, integrated = chains[0].state, scales.integrated
             seed = last.normals.bit_generator.seed_seq.generate_state(4)
             for k in range(n_draws):
-                at = theta[:, k].astype(np.float64)
-                noise = 1.0 if prior.quadratic else np.exp(-at[:, -1])
-                squares = noise * scales.squares(prior, at - prior.mean)[:, 0]
                 step = last.t - (n_draws - k) * engine.length.thin
-                eta[:, k, 0] = scales.integrated.draw(squares, np.random.default_rng([*seed, step]))
+                rng = np.random.default_rng([*seed, step])
+                eta[:, k, 0] = integrated.draw(squares[:, k], rng)
         # the prior that is reported is that under the geometric means of these precisions
         ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
         ell = ell.reshape(*eta.shape[:2], -1)
@@ -386,7 +386,6 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         learned = as_learned(learned.sampled, posterior.prior, path, learned.uninformed)
         eta = eta.astype(np.float32)
 
-    draws = np.concatenate([chain.draws for chain in chains])
     draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
     # a step takes as long as a gradient of 2,000 rows, besides that of its own rows
     work = touched
@@ -398,7 +397,7 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     model, prior, n_passes = posterior.model, posterior.prior, engine.passes + passes
     fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
     agreement = plan.agreement(fit, posterior, n_gradients)
-    n_draws, burn_in, thin = engine.steps(draws.shape[1])
+    n_draws, burn_in, thin = engine.steps(n_draws)
     kept = n_draws * thin / (burn_in + n_draws * thin)
     figures, warnings = diagnose.diagnose_run(engine, chains, agreement, kept * passes)
     return replace(fit, figures=figures, warnings=warnings)

@@ -558,8 +558,8 @@ FAULTS = [
     ),
     Fault(
         "inference/sample.py",
-        "    draws = np.concatenate([chain.draws for chain in chains])",
-        "    draws = np.concatenate([chain.draws for chain in chains[::-1]])",
+        "draws = np.concatenate([chain.draws for chain in chains])",
+        "draws = np.concatenate([chain.draws for chain in chains[::-1]])",
         "the groups of chains are swapped: draws_ are not those of states_",
         "promises/test_promises.py -k warm_start_goes_on",
     ),
