@@ -145,8 +145,7 @@ def logistic(
         truth, draws = _with_likelihood(
             truth, draws, lambda theta: _of_labels(theta, X, y, n_logits)
         )
-        if n_logits == 1:
-            truth, draws = _of_some_columns(n_columns, truth, draws)
+        truth, draws = _of_some_columns(X, truth, draws)
         return _with_precision(truth, draws, precision, model) if learned else (truth, draws)
 
     return one
@@ -227,8 +226,11 @@ def _with_likelihood(truth: NDArray, draws: NDArray, of: Callable[[NDArray], flo
     return np.append(truth, of(truth)), np.column_stack([draws, [of(draw) for draw in draws]])
 
 
-def _of_some_columns(n_columns: int, truth: NDArray, draws: NDArray) -> Ranked:
-    """The first 60 coefficients, and all that is none."""
+def _of_some_columns(X: NDArray, truth: NDArray, draws: NDArray) -> Ranked:
+    """The first 60 coefficients where rows are fewer than columns, and all that is none."""
+    n_rows, n_columns = X.shape
+    if n_columns <= n_rows:
+        return truth, draws
     kept = np.append(np.arange(min(n_columns, 60)), np.arange(n_columns, len(truth)))
     return truth[kept], draws[:, kept]
 
@@ -279,7 +281,7 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
         truth, draws = _with_likelihood(
             np.append(coef, np.log(noise)), draws, lambda theta: _of_numbers(theta, Z, y)
         )
-        truth, draws = _of_some_columns(n_columns, truth, draws)
+        truth, draws = _of_some_columns(Z[:, :n_columns], truth, draws)
         return _with_precision(truth, draws, precision[0], model) if learned else (truth, draws)
 
     return one

@@ -199,7 +199,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, options: Options, choice: Choice, posterior: Posterior) -> Fingerprint:
-        """One pass over the rows.
+        """In one pass over the rows, beside what is known of the columns.
 
         At a random point with outputs of rows about 1: far out residuals are flat, or infinite,
         whatever the rows are.

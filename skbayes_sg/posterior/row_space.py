@@ -73,11 +73,11 @@ class RowSpace(Informed):
     def _complete(self, theta: NDArray, here: NDArray, drawn: NDArray) -> None:
         """A draw of the prior, corrected along the rows (Matheron's rule)."""
         (k, p), rank = self._mean.shape, self._back.shape[1]
-        drawn = drawn.reshape(-1, p)  # (chains x outputs, p)
-        along = here[:, : k * rank].reshape(-1, rank)
-        along = along - ((drawn - np.tile(self._mean, (len(here), 1))) @ self._X.T) @ self._back
-        coef = drawn + ((along @ self._back.T) @ self._X) / self._q
-        theta[:, : k * p], theta[:, k * p :] = coef.reshape(-1, k * p), here[:, k * rank :]
+        away = (drawn.reshape(-1, k, p) - self._mean).reshape(-1, p)  # (chains x outputs, p)
+        along = here[:, : k * rank].reshape(-1, rank) - (away @ self._X.T) @ self._back
+        change = ((along @ self._back.T) @ self._X) / self._q
+        theta[:, : k * p] = drawn + change.reshape(-1, k * p)
+        theta[:, k * p :] = here[:, k * rank :]
 
 
 def row_space(posterior: Posterior) -> Posterior | None:
