@@ -115,7 +115,7 @@ def against_numpy() -> list[dict]:
     posterior, coef = Posterior.of(Softmax(FEATURES, 2), X, y), np.zeros(FEATURES + 1, np.float32)
     found = least(
         {
-            "slope": lambda: posterior.slope(POINT),
+            "slope": lambda: posterior.logdensity_and_grad(POINT),
             "expansion": lambda: posterior.expand(POINT, FULL),
             "slope in NumPy": lambda: in_numpy(slope_in_numpy, coef, X, y),
             "expansion in NumPy": lambda: in_numpy(expansion_in_numpy, coef, X, y),
@@ -173,7 +173,7 @@ def on_workers() -> tuple[list[dict], float]:
             wait(collections)
             posterior, client = bound(*collections), default_client()
             jobs = {
-                "slope": lambda: posterior.slope(POINT),  # noqa: B023
+                "slope": lambda: posterior.logdensity_and_grad(POINT),  # noqa: B023
                 "expansion": lambda: posterior.expand(POINT, FULL),  # noqa: B023
             }
             for name, job in jobs.items():
@@ -189,7 +189,7 @@ def on_workers() -> tuple[list[dict], float]:
             many = lazy(200, 2)
             wait(many)
             empty = bound(*many)
-            task = min(seconds(lambda: empty.slope(POINT)) for _ in range(5)) / 200  # noqa: B023
+            task = min(seconds(lambda: empty.logdensity_and_grad(POINT)) for _ in range(5)) / 200  # noqa: B023
     for row in rows:
         alone = next(r for r in rows if r["pass"] == row["pass"] and r["workers"] == 1)
         row["efficiency"] = alone["s"] / row["s"]

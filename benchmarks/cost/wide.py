@@ -193,7 +193,7 @@ def long_run_of_text(
     target = low_rank_posterior(X, y, precision)
     rng = np.random.default_rng(2012)
     theta = rng.standard_normal((CHAINS, target.dim))
-    energy, force = -target.slope(theta)[0], target.noisy_gradient(theta, slice(None))
+    energy, force = -target.logdensity_and_grad(theta)[0], target.grad_estimate(theta, slice(None))
     step, accepted, draws = 0.3, [], []
     for i in range(BURN_IN + DRAWS):
         velocity = rng.standard_normal(theta.shape)
@@ -202,9 +202,9 @@ def long_run_of_text(
         for _ in range(rng.integers(4, 9)):
             velocity = velocity + 0.5 * step * slope
             ahead = ahead + step * velocity
-            slope = target.noisy_gradient(ahead, slice(None))
+            slope = target.grad_estimate(ahead, slice(None))
             velocity = velocity + 0.5 * step * slope
-        there = -target.slope(ahead)[0]
+        there = -target.logdensity_and_grad(ahead)[0]
         chance = np.exp(np.minimum(0, before - there - 0.5 * (velocity**2).sum(axis=1)))
         taken = rng.random(CHAINS) < chance
         theta, energy = np.where(taken[:, None], ahead, theta), np.where(taken, there, energy)

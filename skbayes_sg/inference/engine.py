@@ -590,9 +590,9 @@ def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:
     """
     lowest = 2.0 * target.dim + 6.0 * np.sqrt(2.0 * target.dim)  # mean and three deviations
     with np.errstate(over="ignore", invalid="ignore"):
-        top, _ = target.slope(target.coordinates.transform(centre))
+        top, _ = target.logdensity_and_grad(target.coordinates.transform(centre))
         for _ in range(20):  # halvings of the distance to the centre
-            value, _ = target.slope(target.coordinates.transform(theta))
+            value, _ = target.logdensity_and_grad(target.coordinates.transform(theta))
             low = ~(value > top - lowest)
             if not low.any():
                 break

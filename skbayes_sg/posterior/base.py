@@ -189,7 +189,7 @@ class Posterior(Target):
         gradient += self.prior.gradient(theta)
         return gradient
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         """The estimate from these rows, where nobody asks for their scores."""
         return self.gradient(theta, self.scores(theta, rows))
 
@@ -290,7 +290,7 @@ class Posterior(Target):
         (found,) = self.data.reduce(total, self.dim * model.widest, pairs=True)
         return found.dense() * self._scale
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior (chains,) and gradient (chains, D), in one pass over all rows."""
         sums = partial(_sums, self.model, theta, None)
         value, gradient = self.data.reduce(sums, self._row_size)

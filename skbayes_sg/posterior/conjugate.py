@@ -64,11 +64,11 @@ class ClosedTarget(ChainTarget):
         """The same rows under another prior, without a pass over them."""
         return ClosedTarget(self.posterior.with_prior(prior), self._mode.under(self.prior, prior))
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         """That of the distribution, without noise."""
         return self.closed_form.gradient(theta)
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         return self.closed_form.log_density(theta), self.closed_form.gradient(theta)
 
 
@@ -162,11 +162,11 @@ class QuadraticTarget(ChainTarget):
         corner = self._shape + d @ C @ d
         return Dense(np.block([[C, (C @ d)[:, None]], [C @ d, np.array([[corner]])]]))
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         """From all rows."""
-        return self.slope(theta)[1]
+        return self.logdensity_and_grad(theta)[1]
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         if self._shape is None:
             bent = theta @ self._curvature
             return -0.5 * (bent * theta).sum(axis=1), -bent

@@ -386,7 +386,7 @@ class ExpandedTarget(ChainTarget):
         posterior = self.posterior.with_prior(prior)
         return ExpandedTarget(posterior, self._expansion, self._rows, self._measured, (1.0, 1.0))
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         """Gradient from some rows of the pool, or from all.
 
         Where all rows are there, the Hessian of the likelihood cancels from it.
@@ -406,7 +406,7 @@ class ExpandedTarget(ChainTarget):
         rest = total_of(total, pool.blocks)[0] * (self.n_total / len(pool.weight))
         return self._with_expansion(rest, change, self._hessian_left(change))
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         change = theta - self._origin
 
         # what the log likelihood has beyond its expansion, of first order if the Hessian cancels

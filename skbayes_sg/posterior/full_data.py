@@ -76,11 +76,11 @@ class FullDataTarget(ChainTarget):
         miss the stiffest direction.
         """
         everything = slice(None)
-        here = self.noisy_gradient(np.zeros((1, self.dim)), everything)
+        here = self.grad_estimate(np.zeros((1, self.dim)), everything)
 
         def curvature(v: NDArray) -> NDArray:
             length = np.linalg.norm(v)  # differences over one standard deviation
-            return length * (here - self.noisy_gradient(v / length, everything))
+            return length * (here - self.grad_estimate(v / length, everything))
 
         stiffness = largest_eigenvalue(curvature, self.dim, deterministic_rng("stiffness"))
         each = max(self.dim, self.n_rows * self.posterior.model.widest)
@@ -88,7 +88,7 @@ class FullDataTarget(ChainTarget):
 
         def gradient(u: NDArray) -> NDArray:
             parts = np.array_split(u, -(-len(u) // together))
-            each = in_order(lambda part: self.noisy_gradient(part, everything), parts)
+            each = in_order(lambda part: self.grad_estimate(part, everything), parts)
             return np.concatenate(list(each))
 
         points = deterministic_rng("steepness").standard_normal((32, self.dim))
@@ -102,14 +102,14 @@ class FullDataTarget(ChainTarget):
         other = self.posterior.with_prior(prior)
         return FullDataTarget(other, self.coordinates, self._likelihood, measure=False)
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
         gradient = self.posterior.single.full_gradient(at).astype(np.float32)
         return self.coordinates.single.pullback(gradient)
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         at = self.coordinates.single.inverse_transform(theta.astype(np.float32))
-        value, gradient = self.posterior.single.slope(at)
+        value, gradient = self.posterior.single.logdensity_and_grad(at)
         return value, self.coordinates.single.pullback(gradient.astype(np.float32))
 
 
@@ -142,10 +142,12 @@ class WhitenedTarget(ChainTarget):
         twin.posterior = self.posterior.single
         return twin
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         gradient = self.posterior.full_gradient(self.coordinates.inverse_transform(theta))
         return self.coordinates.pullback(gradient)
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        value, gradient = self.posterior.slope(self.coordinates.inverse_transform(theta))
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        value, gradient = self.posterior.logdensity_and_grad(
+            self.coordinates.inverse_transform(theta)
+        )
         return value, self.coordinates.pullback(gradient)

@@ -166,7 +166,7 @@ def _fisher_scoring(
     if curvature is None:
         here = finite(posterior.expand(theta, FULL))
     else:
-        value, gradient = posterior.slope(theta)
+        value, gradient = posterior.logdensity_and_grad(theta)
         here = Expansion(theta, float(value[0]), gradient, curvature)
     for iteration in range(1, 51):
         if iteration == 8 and curvature is not None:
@@ -188,7 +188,7 @@ def _fisher_scoring(
             if curvature is None:
                 ahead = posterior.expand(theta + step, FULL)
             else:
-                value, gradient = posterior.slope(theta + step)
+                value, gradient = posterior.logdensity_and_grad(theta + step)
                 ahead = Expansion(theta + step, float(value[0]), gradient, curvature)
             if ahead.log_prob >= here.log_prob - slack:
                 break
@@ -218,7 +218,7 @@ def _whitened_lbfgs(
         coordinates = Whitened.of(posterior.predictor.columns(), theta, curvature.dense())
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
-        value, gradient = posterior.slope(coordinates.inverse_transform(u[None]))
+        value, gradient = posterior.logdensity_and_grad(coordinates.inverse_transform(u[None]))
         return -float(value[0]), -coordinates.pullback(gradient)[0]
 
     # until the largest entry of the gradient is a two hundredth of what it is one deviation off
@@ -234,7 +234,7 @@ def _whitened_lbfgs(
         there = here.curvature.diagonal() - prior.diagonal()
         ratio = np.sqrt(there / np.maximum(information.diagonal(), np.finfo(float).tiny))
         scaled = Dense(information * np.outer(ratio, ratio)) + prior
-        way, change = theta - start, posterior.slope(start)[1] - here.gradient
+        way, change = theta - start, posterior.logdensity_and_grad(start)[1] - here.gradient
         before = scaled.matvec(way)
         if min(np.sum(way * change), np.sum(way * before)) > 0:
             update = change.T @ change / np.sum(way * change)

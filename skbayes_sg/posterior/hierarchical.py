@@ -111,16 +111,16 @@ class HierarchicalTarget(ChainTarget):
     def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
         return self.coordinates.rescaled(theta, log_scale)
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         c = self.coordinates
         at = c.point(theta)
-        gradient = self.given.noisy_gradient(c.rotated(at.u, back=True), rows)
+        gradient = self.given.grad_estimate(c.rotated(at.u, back=True), rows)
         return c.gradient(at, c.rotated(gradient))
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         c = self.coordinates
         at = c.point(theta)
-        value, gradient = self.given.slope(c.rotated(at.u, back=True))
+        value, gradient = self.given.logdensity_and_grad(c.rotated(at.u, back=True))
         return value + c.log_density(at), c.gradient(at, c.rotated(gradient))
 
 
@@ -165,15 +165,15 @@ class IntegratedTarget(ChainTarget):
         curvature = Dense(curvature.dense() - np.outer(less, less))
         self.anchor = replace(given.anchor, curvature=curvature)
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
-        gradient = self.given.noisy_gradient(theta, rows)
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
+        gradient = self.given.grad_estimate(theta, rows)
         y = theta * self._root + self._origin
         lam = self._prior.mean_precision(np.einsum("cd,cd->c", y, y))
         gradient += (self._at - lam)[:, None] * self._root * y
         return gradient
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        value, gradient = self.given.slope(theta)
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+        value, gradient = self.given.logdensity_and_grad(theta)
         y = theta * self._root + self._origin
         squares = np.einsum("cd,cd->c", y, y)
         value += 0.5 * self._at * squares + self._prior.log_density(squares)

@@ -284,12 +284,12 @@ class OneByOneTarget(ChainTarget):
 
     # -- the density ---------------------------------------------------------------------------
 
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         """From all rows."""
         at = self._point(theta.astype(self._known.dtype, copy=False))
         return self._pulled_back(at, self._scores(at.theta))
 
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         at, scale = self._point(theta), self.n_total / self.n_rows
         X, y, weight, _ = self._rows
         each, scores = self.posterior.model.value_and_scores(at.theta, X, y)

@@ -242,7 +242,7 @@ class HMC(Sampler):
         if self.structure != "auto":
             layout = target.posterior.layout(self.structure)
         learned = RescaledCurvature if target.one_mode else AveragedFisher
-        log_prob, gradient = target.slope(state.theta)
+        log_prob, gradient = target.logdensity_and_grad(state.theta)
         state.memory = _Memory(
             learned(target, state.theta, layout),
             log_prob,
@@ -329,7 +329,7 @@ class HMC(Sampler):
                 momentum += h * force
             if left:
                 momentum += long * (followed.full_gradient(theta) - force)
-        log_prob, gradient = target.slope(theta)
+        log_prob, gradient = target.logdensity_and_grad(theta)
         momentum += (0.5 * long) * (gradient - force)
         momentum -= (0.5 * h) * force
         return theta, log_prob, gradient
@@ -340,7 +340,7 @@ class HMC(Sampler):
         # 2.4 deviations are best where one coordinate moves alone; here it is one given the rest
         log_scale = 1.7 * target.scale_sd * state.normals.standard_normal(n)
         theta, volume = target.rescaled(state.theta, log_scale)
-        log_prob, gradient = target.slope(theta)
+        log_prob, gradient = target.logdensity_and_grad(theta)
         change = log_prob - memory.log_prob + volume
         accept = np.log(state.normals.random(n)) < _or_never(change)
         state.theta = np.where(accept[:, None], theta, state.theta)
@@ -364,7 +364,7 @@ class HMC(Sampler):
 
     def change_prior(self, state: State, target: Target) -> None:
         """Update log posterior and gradient at theta; the metric follows at the next restart."""
-        state.memory.log_prob, state.memory.gradient = target.slope(state.theta)
+        state.memory.log_prob, state.memory.gradient = target.logdensity_and_grad(state.theta)
 
     def _renew(self, state: State, target: Target) -> None:
         """Compute the metric from what was seen, and keep the step in units of theta."""

@@ -177,7 +177,7 @@ class UnderdampedLangevin(Sampler):
             alpha = self._alpha_at(state.t)
             if abs(alpha - memory.alpha) > _SMALL_CHANGE * memory.alpha:
                 self._refresh(state, target)
-        gradient = target.noisy_gradient(state.theta, state.rows.draw())
+        gradient = target.grad_estimate(state.theta, state.rows.draw())
         delta, c = memory.time_step, memory.persistence
         velocity = memory.preconditioner.matvec(gradient.astype(np.float32, copy=False))
         velocity *= delta

@@ -74,7 +74,7 @@ class SGD(Sampler):
         state.memory = PolynomialDecay(a=scale**power / largest, b=scale, power=power)
 
     def step(self, state: State, target: Target) -> None:
-        state.gradient = target.noisy_gradient(state.theta, state.rows.draw())
+        state.gradient = target.grad_estimate(state.theta, state.rows.draw())
         state.theta += self._eta(state) * state.gradient
         state.t += 1
 

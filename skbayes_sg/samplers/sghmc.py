@@ -134,12 +134,12 @@ class SGHMC(Sampler):
         zero, velocity = np.zeros(target.dim, state.theta.dtype), np.zeros_like(state.theta)
         state.memory = _Memory(velocity, curvature.astype(zero.dtype), unit, zero, zero, zero)
         for _ in range(1 if state.rows.full_data else 10):
-            self._learn(state.memory, target.noisy_gradient(state.theta, self._rows(state)))
+            self._learn(state.memory, target.grad_estimate(state.theta, self._rows(state)))
 
     def step(self, state: State, target: Target) -> None:
         memory, step_size = state.memory, self._step_at(state)
         target = target.single if self.single else target
-        gradient = target.noisy_gradient(state.theta, self._rows(state))
+        gradient = target.grad_estimate(state.theta, self._rows(state))
         if memory.adapting or state.t % _LOOK_EVERY == 0:
             self._learn(memory, gradient)
         K = step_size * memory.preconditioner  # the same for all chains of the group

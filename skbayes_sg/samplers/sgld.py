@@ -174,7 +174,7 @@ class SGLD(Sampler):
     def step(self, state: State, target: Target) -> None:
         memory = state.memory
         rows = state.rows.draw()
-        gradient = target.noisy_gradient(state.theta, rows)
+        gradient = target.grad_estimate(state.theta, rows)
         if memory.adapting:
             self._learn(state, target, rows)
 

@@ -300,13 +300,13 @@ class Target(ABC):
         """The stream of minibatch rows of one group of chains."""
 
     @abstractmethod
-    def noisy_gradient(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         """Unbiased estimate of the gradient from these rows, (chains, D)."""
 
     def full_gradient(self, theta: NDArray) -> NDArray:
         """Gradient from all rows, or from the whole pool, (chains, D)."""
-        return self.noisy_gradient(theta, slice(None))
+        return self.grad_estimate(theta, slice(None))
 
     @abstractmethod
-    def slope(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior up to a constant, (chains,), and `full_gradient`, in one pass."""

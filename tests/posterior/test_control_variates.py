@@ -104,11 +104,11 @@ def test_values_and_gradients_of_the_pool_are_those_of_one_function(posterior, w
     theta = whole.anchor.theta + spread.matvec(rng.standard_normal((3, posterior.dim)))
     for mine in (pool, whole):
         u = mine.coordinates.transform(theta)
-        value, gradient = mine.slope(u)
+        value, gradient = mine.logdensity_and_grad(u)
         scale = np.abs(gradient).max()
         np.testing.assert_allclose(gradient, mine.full_gradient(u), atol=1e-9 * scale)
         step = 0.1 * (mine.coordinates.transform(theta + spread.dense().T[0]) - u)
-        ahead, behind = mine.slope(u + step)[0], mine.slope(u - step)[0]
+        ahead, behind = mine.logdensity_and_grad(u + step)[0], mine.logdensity_and_grad(u - step)[0]
         along = np.sum(gradient * step, axis=1)
         np.testing.assert_allclose(ahead - behind, 2 * along, rtol=5e-3, atol=5e-4)
     difference = value - posterior.log_prob(theta)
@@ -124,15 +124,17 @@ def test_rows_in_pieces_have_the_same_sums_in_any_number_of_threads(posterior, w
     monkeypatch.setattr(cv, "_BLOCK", 1000)
     pieces = anchored(posterior, whiten)
     assert len(pieces._rows.blocks) > 1 == len(whole._rows.blocks)
-    value, gradient = pieces.slope(u)
+    value, gradient = pieces.logdensity_and_grad(u)
     scale = np.abs(gradient).max()
-    np.testing.assert_allclose(gradient, whole.slope(u)[1], atol=1e-5 * scale)
+    np.testing.assert_allclose(gradient, whole.logdensity_and_grad(u)[1], atol=1e-5 * scale)
     np.testing.assert_allclose(
-        value - value[0], whole.slope(u)[0] - whole.slope(u)[0][0], atol=1e-3
+        value - value[0],
+        whole.logdensity_and_grad(u)[0] - whole.logdensity_and_grad(u)[0][0],
+        atol=1e-3,
     )
     with in_threads(2):
-        np.testing.assert_array_equal(pieces.slope(u)[0], value)
-        np.testing.assert_array_equal(pieces.full_gradient(u), pieces.slope(u)[1])
+        np.testing.assert_array_equal(pieces.logdensity_and_grad(u)[0], value)
+        np.testing.assert_array_equal(pieces.full_gradient(u), pieces.logdensity_and_grad(u)[1])
 
 
 @BOTH
@@ -146,7 +148,7 @@ def test_gradients_are_unbiased(posterior, whiten, seed):
     rounding = 1e-4 * np.abs(exact).max()  # rows are in single precision
     np.testing.assert_allclose(mine.full_gradient(u), exact, atol=rounding)
     stream = mine.minibatches(16, False, rng, 3)
-    draws = np.array([mine.noisy_gradient(u, stream.draw()) for _ in range(600)])
+    draws = np.array([mine.grad_estimate(u, stream.draw()) for _ in range(600)])
     if np.abs(draws - exact).max() > rounding:  # no noise at all where the noise variance is given
         assert np.abs(z_scores(draws, exact)).max() < 5
 

@@ -95,11 +95,11 @@ def test_the_density_is_that_of_the_posterior_times_the_jacobian(hyperprior, n_c
         steps = 1e-6 * np.eye(target.dim)
         ahead, behind = (target.coordinates.inverse_transform(at + s * steps) for s in (1, -1))
         expected.append(value + np.linalg.slogdet((ahead - behind) / 2e-6)[1])
-    found, gradient = target.slope(x)
+    found, gradient = target.logdensity_and_grad(x)
     np.testing.assert_allclose(found - found[0], np.array(expected) - expected[0], atol=2e-3)
     np.testing.assert_allclose(gradient, target.full_gradient(x), rtol=1e-4, atol=1e-4)
     v = points(target, seed=2)
-    up, down = (target.slope(x + step * v)[0] for step in (1e-2, -1e-2))
+    up, down = (target.logdensity_and_grad(x + step * v)[0] for step in (1e-2, -1e-2))
     np.testing.assert_allclose((up - down) / 2e-2, (gradient * v).sum(axis=1), rtol=2e-2, atol=2e-2)
 
 

@@ -31,8 +31,8 @@ def test_the_gradient_is_that_of_the_log_density(n_classes):
     scales = OnePrecision(coef, np.zeros(len(coef), int), ["coef"], 0.7)
     target = IntegratedTarget(ExpandedTarget.at(posterior, mode, along=scales), scales.integrated)
     u, v = rng.standard_normal((2, 5, target.dim))
-    ends = [target.slope(u + sign * 1e-3 * v)[0] for sign in (1, -1)]
-    gradient = target.slope(u)[1]
+    ends = [target.logdensity_and_grad(u + sign * 1e-3 * v)[0] for sign in (1, -1)]
+    gradient = target.logdensity_and_grad(u)[1]
     along = np.sum(gradient * v, axis=1)
     np.testing.assert_allclose((ends[0] - ends[1]) / 2e-3, along, rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(target.full_gradient(u), gradient, rtol=1e-3, atol=1e-4)

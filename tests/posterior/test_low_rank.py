@@ -142,9 +142,9 @@ def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
         expected = target.coordinates.pullback(
             theirs.full_gradient(target.coordinates.inverse_transform(u))
         )
-        found = ours.noisy_gradient(u, slice(None))
+        found = ours.grad_estimate(u, slice(None))
         np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
-        value, slope = ours.slope(u)
+        value, slope = ours.logdensity_and_grad(u)
         np.testing.assert_array_equal(slope, ours.full_gradient(u))
         log_prob = theirs.log_prob(target.coordinates.inverse_transform(u))
         np.testing.assert_allclose(value, log_prob, rtol=1e-5, atol=1e-3)

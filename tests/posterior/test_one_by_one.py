@@ -81,16 +81,16 @@ def check_density(posterior, scales):
     """It is likelihood, priors and the Jacobian; and its gradient is its derivative."""
     target = target_of(posterior, scales)
     x = np.random.default_rng(2).standard_normal((3, target.dim))
-    value, gradient = target.slope(x)
+    value, gradient = target.logdensity_and_grad(x)
     np.testing.assert_allclose(target.transform(target.inverse_transform(x)), x, atol=1e-9)
-    np.testing.assert_allclose(target.noisy_gradient(x, slice(None)), gradient, atol=1e-9)
-    single = target.single.noisy_gradient(x, slice(None))
+    np.testing.assert_allclose(target.grad_estimate(x, slice(None)), gradient, atol=1e-9)
+    single = target.single.grad_estimate(x, slice(None))
     np.testing.assert_allclose(single, gradient, atol=1e-4 * np.abs(gradient).max())
 
     step = 1e-5 * np.eye(target.dim)
     wanted = []
     for one in x:
-        ends = [target.slope(one + sign * step)[0] for sign in (1, -1)]
+        ends = [target.logdensity_and_grad(one + sign * step)[0] for sign in (1, -1)]
         derivative = (ends[0] - ends[1]) / 2e-5
         np.testing.assert_allclose(derivative, gradient[len(wanted)], rtol=1e-5, atol=1e-5)
         ends = [target.inverse_transform(one + sign * step) for sign in (1, -1)]
@@ -215,7 +215,7 @@ def test_the_metric_starts_at_what_members_know_of_the_scale_of_their_group(seed
     target = target_of(posterior, scales)
     x = target.transform(np.append(effects, 0.0)[None])
     step = 0.02 * np.eye(target.dim)[-1]
-    ends = [target.slope(x + sign * step)[0][0] for sign in (1, 0, -1)]
+    ends = [target.logdensity_and_grad(x + sign * step)[0][0] for sign in (1, 0, -1)]
     curvature = -(ends[0] - 2 * ends[1] + ends[2]) / 0.02**2
     # a sum over members of multiples of squared normal numbers
     error = CERTAIN * (2 / n) ** 0.5

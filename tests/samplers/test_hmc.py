@@ -170,7 +170,7 @@ def test_the_distribution_is_that_of_the_pool(of_all, seed, monkeypatch):
     mine = ExpandedTarget.at(posterior, mode)
     assert (mine.anchor.pool_size == posterior.n_rows) == of_all
     grid = np.linspace(-8, 8, 4001)[:, None]
-    log_density = mine.slope(grid)[0]
+    log_density = mine.logdensity_and_grad(grid)[0]
     if of_all:
         exact = posterior.log_prob(mine.coordinates.inverse_transform(grid))
         np.testing.assert_allclose(log_density - exact, (log_density - exact)[0], atol=1e-3)

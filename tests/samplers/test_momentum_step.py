@@ -103,7 +103,7 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
     expected = mine.coordinates.pullback(
         posterior.full_gradient(mine.coordinates.inverse_transform(u))
     )
-    found = mine.noisy_gradient(u, rows.draw())
+    found = mine.grad_estimate(u, rows.draw())
     np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max() + 1e-4)
 
 

@@ -84,7 +84,7 @@ class TwoModes:
     def minibatches(self, batch_size, replace, rng, n_chains):
         return Minibatches(SamplingFrame(1), 1, False, rng, n_chains)
 
-    def noisy_gradient(self, theta, rows):
+    def grad_estimate(self, theta, rows):
         return 6 * np.tanh(6 * theta) - theta
 
 

@@ -190,7 +190,7 @@ def modes(posterior: Posterior, n_starts: int) -> NDArray:
     """Modes that L-BFGS finds from random starts, the highest first, (starts, D)."""
 
     def objective(theta: NDArray) -> tuple[float, NDArray]:
-        value, gradient = posterior.slope(theta[None])
+        value, gradient = posterior.logdensity_and_grad(theta[None])
         return -float(value[0]), -gradient[0]
 
     starts = [posterior.model.init(np.random.default_rng(seed))[0] for seed in range(n_starts)]
