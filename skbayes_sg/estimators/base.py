@@ -27,6 +27,7 @@ from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.descriptions import complete
+from skbayes_sg.estimators.few_draws import FewDraws
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
@@ -147,6 +148,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _fit: Fit | None = None
     _warnings: list[str]  # of the last fit
     _stream: Any = None  # of partial_fit
+    _few: FewDraws | None = None  # that predict averages as all do
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -196,6 +198,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         It may add to `diagnostics_`.
         """
         return warnings
+
+    def _few_draws(self, posterior: Posterior) -> FewDraws | None:
+        """A few draws that predict averages as all do, if there are such draws."""
+        return None
 
     def _read_off(self, fit: Fit) -> None:
         """Set the attributes that are computed from the draws."""
@@ -377,6 +383,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)
         self._set_fit(fit, attributes)
         all_columns = posterior.all_columns.with_prior(fit.prior)
+        self._few = self._few_draws(all_columns)
         self._warnings = [*fit.notes, *self._explained(all_columns, list(fit.warnings))]
         warn(self._warnings)
         if fit.interrupted:
@@ -387,7 +394,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         engine = fit.engine
         assert engine is not None
         self.__dict__.update(attributes)
-        self._fit, self._stream, self.model_ = fit, None, fit.model
+        self._fit, self._stream, self._few, self.model_ = fit, None, None, fit.model
         self.sampler_, self.sampler_reason_ = engine.sampler, engine.reason
         self.states_, self.n_iter_ = engine.states, engine.states[0].t
         self.burn_in_, self.thin_ = engine.length
@@ -401,19 +408,29 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     # -- draws --------------------------------------------------------------------------------
 
     def _to_predict(
-        self, X, offset: ArrayLike | None, dtype: Any = None, every: bool = False
+        self,
+        X,
+        offset: ArrayLike | None,
+        dtype: Any = None,
+        every: bool = False,
+        average: bool = False,
     ) -> tuple[Any, Any, NDArray, NDArray, np.dtype]:
         """The model, rows, draws and weights of a prediction, and the dtype of X.
 
         The rows have offsets as last columns, and effects of new levels may have made model, rows
         and draws larger. They are in double precision where offsets may be far from zero. The draws
-        are `draws_that_predict`, in a dtype, by default that of X.
+        are `draws_that_predict`, in a dtype, by default that of X; for an `average` they may be a
+        few that stand for them.
         """
         check_is_fitted(self, "model_")
         X = self._validate_data(X, reset=False)
         of_rows, X = X.dtype, with_offset(self, X, offset)
-        some, weights = draws_that_predict(self, every)
-        draws = self.draws_.reshape(-1, self.draws_.shape[-1])[some]
+        if average and self._few is not None and is_word(self.n_predict_draws, "auto"):
+            some, draws = self._few
+            weights = np.full(len(some), 1 / len(some))
+        else:
+            some, weights = draws_that_predict(self, every)
+            draws = self.draws_.reshape(-1, self.draws_.shape[-1])[some]
         dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
             draws = draws.astype(dtype)
@@ -490,6 +507,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             if hasattr(self, name):  # a stream computes it
                 setattr(small, name, getattr(self, name))
         small._stream = None
+        small._few = None if n_draws is not None else self._few
         small.draws_ = in_single_precision(self.draws_[:, kept])
         small.draw_weights_ = weights[kept] / weights[kept].sum()
         if self._fit is not None:

@@ -239,7 +239,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             Columns in the order of `classes_`. Of float32 rows this and all other predictions are
             float32. For a dask collection they are lazy dask arrays.
         """
-        model, X, draws, weights, _ = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
         proba = averaged(model, X, draws, weights)
         of_dtype = np.finfo(X.dtype)
         tiny = of_dtype.tiny  # none is rounded to 0
@@ -252,7 +252,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     @in_blocks()
     def predict_log_proba(self, X, *, offset=None) -> NDArray:
         """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
-        model, X, draws, weights, _ = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
         return log_averaged(model, X, draws, weights).astype(X.dtype, copy=False)
 
     @in_blocks()
@@ -288,7 +288,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
         True
         """
-        model, X, draws, weights, _ = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
         log_proba = log_averaged(model, X, draws, weights)
         score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
         return score.astype(X.dtype, copy=False)
@@ -404,7 +404,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         at a temperature below 1, and those of relu units at any, are often so
         (networks.md#far-from-the-rows). Check the range of the columns beside it.
         """
-        model, X, draws, weights, _ = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
         error = np.empty((X.shape[0], len(self.classes_)))
         for rows, p in probabilities(model, X, draws):

@@ -40,6 +40,7 @@ from skbayes_sg.estimators.classifier import (
     require_two,
 )
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
+from skbayes_sg.estimators.few_draws import FewDraws, few_draws
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
@@ -616,6 +617,12 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         metadata = RowMetadata(sample_weight, offset)
         update(self, self._bind(X, y, known, metadata, n_total=X.shape[0]), found)
         return self
+
+    def _few_draws(self, posterior: Posterior) -> FewDraws | None:
+        # effects of new levels are balanced over all draws
+        if self._levels or np.ptp(self.draw_weights_) > 0:
+            return None
+        return few_draws(posterior, self.draws_.reshape(-1, self.draws_.shape[-1]))
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """That a plane separates the classes, where chains have learned the precision.

@@ -116,7 +116,7 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         found = levels_of(em, posterior.data)
         known = found if is_first else estimator._levels
         estimator._levels = {name: each for name, each in known.items() if found.get(name) == each}
-    estimator.model_, estimator._stream = posterior.model, stream
+    estimator.model_, estimator._stream, estimator._few = posterior.model, stream, None
     found = stream.remainder
     estimator.diagnostics_ = {} if found is None else found._asdict()
     estimator.diagnostics_["drift"] = stream.drift.z

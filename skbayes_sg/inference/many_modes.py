@@ -106,7 +106,9 @@ class ManyModes(Plan):
             last = np.concatenate([posterior.model.init(rng) for _ in range(n_chains)])
         return last, None
 
-    def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
+    def n_draws(
+        self, options: Options, n_chains: int, dim: int, near_normal: bool = False
+    ) -> tuple[int, int, list[str]]:
         """By default 50 of each chain, or fewer so that all take at most 256 MB.
 
         At temperature 1 up to sixteen times as many are drawn. No more are at another temperature,

@@ -39,6 +39,7 @@ from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
+from skbayes_sg.posterior.matched import Batches, matched
 from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision, Scales
@@ -83,8 +84,13 @@ class Plan(Protocol):
         if such a point is known.
         """
 
-    def n_draws(self, options: Options, n_chains: int, dim: int) -> tuple[int, int, list[str]]:
-        """Draws of each chain at first and at most, and what memory keeps them from being."""
+    def n_draws(
+        self, options: Options, n_chains: int, dim: int, near_normal: bool = False
+    ) -> tuple[int, int, list[str]]:
+        """Draws of each chain at first and at most, and what memory keeps them from being.
+
+        `near_normal`: whether draws are to be matched, and their distribution is near normal.
+        """
 
     def agreement(self, fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """How far the chains agree; it may compute `n_gradients` gradients of all rows."""
@@ -152,6 +158,9 @@ class Fit:
         Precisions of the prior that were learned or sampled.
     scales, hyper_draws : Scales and array of shape (n_chains, n_draws, K), optional
         Hyperparameters, where they are sampled.
+    batches : Batches, optional
+        Of draws that were matched to their gradients; hyperparameters that are coordinates of the
+        chains come last.
     gaussian : Distribution, optional
         The normal distribution that stands for the posterior.
     figures : dict of str to float
@@ -172,6 +181,7 @@ class Fit:
     learned: LearnedPrecision | None
     scales: Scales | None = None
     hyper_draws: NDArray | None = None
+    batches: Batches | None = None
     gaussian: Distribution | None = None
     figures: dict[str, float] = field(default_factory=dict)
     warnings: Sequence[str] = ()
@@ -246,7 +256,9 @@ def sample(
         dim, n_chains = posterior.all_columns.dim, 0
         for state in engine.states:
             n_chains += len(state.theta)
-        n_draws, most, said = plan.n_draws(options, n_chains, dim)
+        # of the defaults only those near a normal distribution do without a Metropolis test
+        near_normal = options.sampler is None and not engine.sampler.rejects
+        n_draws, most, said = plan.n_draws(options, n_chains, dim, near_normal)
         while n_draws < drawn(before):  # of a fit that was killed after it went on
             n_draws = min(n_draws + n_draws // 2, most)
         steps = engine.steps(n_draws)
@@ -313,20 +325,37 @@ def sample(
                 # chains that part do not tell where it is.
                 if engine.sampled is None:
                     first, again = posterior, again._replace(precision=None)
-                second, target = prepare(again, choice, first, plan)
+                second, other = prepare(again, choice, first, plan)
                 learned, passes = second.learned or engine.learned, second.passes + n_passes
                 second = replace(second, learned=learned, passes=passes)
                 second = replace(second, fingerprint=engine.fingerprint)
+                enough, most, _ = plan.n_draws(options, n_chains, dim, near_normal=False)
+                n_draws = max(n_draws, enough)
                 steps, states = second.steps(n_draws), second.states
-                if seconds(second.sampler, target, states, steps) <= LONG:
+                if seconds(second.sampler, other, states, steps) <= LONG:
                     execution = Execution(options.n_jobs, dtype, keep=True)
-                    chains = run_chains(second.sampler, target, states, steps, execution)
-                    posterior = second.under(first)
-                    fit, n_wanted = summarised(second, posterior, plan, chains), n_draws
+                    chains = run_chains(second.sampler, other, states, steps, execution)
+                    engine, target, posterior = second, other, second.under(first)
+                    fit, n_wanted = summarised(engine, posterior, plan, chains), n_draws
                     diverged = None
         if diverged is not None:
             raise diverged
         assert fit is not None
+
+        # Draws of the best default are moved, all by one affine map, to the mean and covariance that
+        # gradients at them imply: their errors are then many times smaller. A sampler that the user
+        # gave shows its own draws, and those of chains on their way to the posterior obey no such
+        # identities. All figures are those of the draws as they came.
+        if options.sampler is None and target.one_mode and diagnose.agrees(fit.figures):
+            found = matched(target, np.concatenate([chain.draws for chain in chains]))
+            if found is not None:
+                moved, batches = found
+                groups = np.cumsum([len(chain.draws) for chain in chains])[:-1]
+                parts = np.split(moved.astype(chains[0].draws.dtype), groups)
+                pairs = zip(chains, parts, strict=True)
+                chains = [chain._replace(draws=part) for chain, part in pairs]
+                after = read_off(engine, posterior, chains)
+                fit = replace(after, figures=fit.figures, warnings=fit.warnings, batches=batches)
 
         # What is said, and the normal distribution that stands for the posterior.
         n_drawn, warnings = fit.draws.shape[1], list(fit.warnings)
@@ -347,15 +376,16 @@ def sample(
         )
 
 
-def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
-    """What these draws of an engine say; `posterior` is under the prior of the engine."""
+def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
+    """Parameters and hyperparameters of these draws; `posterior` is under the engine's prior."""
     if not chains[0].weights.any():
         raise ValueError(
             "no draw falls into the part of a cycle that counts; raise n_draws, or change thin"
         )
-    sampler, stopped, n_rows = engine.sampler, engine.at(chains), posterior.data.n_rows
-    touched = rows_touched(sampler, stopped.states) - rows_touched(sampler, engine.states)
-    passes, weights = touched / n_rows, chains[0].weights / chains[0].weights.sum()
+    stopped, weights = engine.at(chains), chains[0].weights / chains[0].weights.sum()
+    touched = rows_touched(engine.sampler, stopped.states)
+    touched -= rows_touched(engine.sampler, engine.states)
+    n_passes = engine.passes + touched / posterior.data.n_rows
 
     draws = np.concatenate([chain.draws for chain in chains])
     learned, scales, eta, n_draws = engine.learned, None, None, draws.shape[1]
@@ -387,15 +417,25 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
         eta = eta.astype(np.float32)
 
     draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
+    model, prior = posterior.model, posterior.prior
+    return Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
+
+
+def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
+    """What these draws of an engine say; `posterior` is under the prior of the engine."""
+    fit = read_off(engine, posterior, chains)
+    stopped, n_chains, n_draws = fit.engine, *fit.draws.shape[:2]
+    assert stopped is not None
+    posterior = posterior.with_prior(fit.prior)
+    passes = fit.n_passes - engine.passes
     # a step takes as long as a gradient of 2,000 rows, besides that of its own rows
-    work = touched
+    work = passes * posterior.data.n_rows
     for before, after in zip(engine.states, stopped.states, strict=True):
         work += 2000 * (after.t - before.t)
     # gradients of all rows that take a tenth of that, and tell means and standard deviations
-    of_chain = -(-fewest(posterior.dim) // len(draws))
-    n_gradients = min(1024, max(256, of_chain * len(draws)), int(0.1 * work / n_rows))
-    model, prior, n_passes = posterior.model, posterior.prior, engine.passes + passes
-    fit = Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
+    of_chain = -(-fewest(posterior.dim) // n_chains)
+    budget = int(0.1 * work / posterior.data.n_rows)
+    n_gradients = min(1024, max(256, of_chain * n_chains), budget)
     agreement = plan.agreement(fit, posterior, n_gradients)
     n_draws, burn_in, thin = engine.steps(n_draws)
     kept = n_draws * thin / (burn_in + n_draws * thin)
