@@ -134,6 +134,12 @@ def gaussian():
 
 
 @pytest.fixture
+def as_drawn(monkeypatch):
+    """Draws as the chains drew them: those of two halves are not matched to gradients of both."""
+    monkeypatch.setattr("skbayes_sg.inference.sample.matched", lambda target, draws: None)
+
+
+@pytest.fixture
 def _short_runs_may_warn(request):
     """Unless these warnings are what is tested."""
     if "convergence_warnings" not in request.keywords:

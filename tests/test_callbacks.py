@@ -78,6 +78,7 @@ def test_rounds_change_no_draw(model, monkeypatch):
 # -- Ctrl-C -----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("as_drawn")
 @EACH
 def test_an_interrupt_keeps_what_was_drawn(model):
     draws = whole(model).draws_
@@ -183,7 +184,7 @@ def test_a_time_limit_after_burn_in_warns_and_keeps_the_file(tmp_path):
 
 def test_an_end_between_two_rounds_keeps_the_file_too(tmp_path, monkeypatch):
     monkeypatch.setattr("skbayes_sg.inference.diagnose.ENOUGH_ESS", 1e9)
-    monkeypatch.setattr("skbayes_sg.inference.one_mode._DRAWS", 3 * 10)
+    monkeypatch.setattr("skbayes_sg.inference.one_mode._NORMAL_DRAWS", 3 * 10)
     monkeypatch.setattr("skbayes_sg.inference.one_mode._MOST_DRAWS", 3 * 40)
     path, model = tmp_path / "fit.npz", clone(MODELS["logistic"]).set_params(n_draws="auto")
     said = "{} ended the sampling: each chain has 10 of 15 draws"

@@ -66,6 +66,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         proportional to it. The Monte Carlo error of a probability is its posterior standard
         deviation (at most 1/2) over the square root of this number; see `predict_uncertainty`.
         "auto" takes 400 to 800, every so many of all: as many as a fit has effective ones at least.
+        Averaged probabilities of linear models are then those of 128, 256 or 512 draws with the
+        mean and covariance of all, if rows of the fit have under them the probabilities under all
+        to .0025, and otherwise of all draws, as long as these are no more than a million numbers.
 
     Attributes
     ----------

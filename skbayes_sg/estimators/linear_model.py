@@ -144,12 +144,12 @@ class LinearModel(BayesianEstimator):
         8 otherwise. With control variates and more than 1,000 parameters it is 8 of dense rows and
         16 of sparse ones. Such groups have up to 64 chains, others four.
     n_draws : int or "auto", default="auto"
-        Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, at most 128
-        above 1,000 parameters, and half as many more each time, up to eight times, while R-hat is
-        above its limit or the effective draws of bulk or tails are fewer than 400 (Vehtari et al.
-        2021). It adds none that take more than a minute, and keeps at most what 400 MB hold, with a
-        warning where that is less. A fit that ends short of 400 warns, but not of more than 200
-        where time is the reason.
+        Draws kept per chain by each `fit`. "auto" is 2,048 over the number of chains, 1,280 over it
+        near a normal distribution and at most 128 above 1,000 parameters, and half as many more
+        each time, up to 16,384 in all, while R-hat is above its limit or the effective draws of
+        bulk or tails are fewer than 400 (Vehtari et al. 2021). It adds none that take more than a
+        minute, and keeps at most what 400 MB hold, with a warning where that is less. A fit that
+        ends short of 400 warns, but not of more than 200 where time is the reason.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 8
         chains in a group, 25 or more for SGFS with control variates, and max(1000, 10 (1 + alpha^2)

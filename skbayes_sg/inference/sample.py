@@ -342,10 +342,10 @@ def sample(
             raise diverged
         assert fit is not None
 
-        # Draws of the best default are moved, all by one affine map, to the mean and covariance that
-        # gradients at them imply: their errors are then many times smaller. A sampler that the user
-        # gave shows its own draws, and those of chains on their way to the posterior obey no such
-        # identities. All figures are those of the draws as they came.
+        # Draws of a default are moved, all by one affine map, to the mean and covariance that their
+        # gradients imply: errors are then many times smaller. A sampler that the user gave shows
+        # its own draws, and those of chains on their way to the posterior obey no such identities.
+        # All figures are those of the draws as they came.
         if options.sampler is None and target.one_mode and diagnose.agrees(fit.figures):
             found = matched(target, np.concatenate([chain.draws for chain in chains]))
             if found is not None:

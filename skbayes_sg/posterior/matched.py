@@ -209,6 +209,6 @@ def _one_by_one(w: NDArray, h: NDArray) -> _Control:
         explained = FS * FS > _EXPLAINED * FF * SS
         slope = np.divide(FS, SS, out=np.zeros_like(FS), where=explained)
         stretch = root * np.sqrt(np.maximum(f - slope * (s + 1), 0.0))
-        inside = (1 / _MOST_STRETCH < stretch) & (stretch < _MOST_STRETCH)
+        inside = (stretch > 1 / _MOST_STRETCH) & (stretch < _MOST_STRETCH)
         root, slope = np.where(inside, stretch, own), np.where(inside, slope, 0.0)
     return _Control(mean, of_mean, root, own, slope)

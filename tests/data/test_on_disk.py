@@ -148,6 +148,7 @@ def test_a_learned_prior_and_the_predicted_covariance():
     np.testing.assert_allclose(covariance[1].diagonal(), covariance[0].diagonal(), rtol=0.03)
 
 
+@pytest.mark.usefixtures("as_drawn")
 @SHORT_CHAINS
 def test_a_warm_start_goes_on_where_the_rows_are_the_same():
     def fit(n_draws, times):

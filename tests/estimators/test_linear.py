@@ -189,10 +189,10 @@ def fitted(many):
 
 
 def test_attributes_and_shapes(fitted):
-    assert fitted.draws_.shape == (32, 64, 6)
+    assert fitted.draws_.shape == (32, 40, 6)
     assert fitted.coef_.shape == fitted.coef_std_.shape == (4,)
-    assert fitted.coef_samples_.shape == (32, 64, 4)
-    assert fitted.intercept_samples_.shape == fitted.noise_variance_samples_.shape == (32, 64)
+    assert fitted.coef_samples_.shape == (32, 40, 4)
+    assert fitted.intercept_samples_.shape == fitted.noise_variance_samples_.shape == (32, 40)
     assert isinstance(fitted.intercept_, float)
     assert isinstance(fitted.noise_variance_, float)
     assert fitted.prior_precision_.tolist() == [1, 1, 1, 1, 1e-6]

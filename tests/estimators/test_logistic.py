@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import logistic_data
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -85,9 +86,12 @@ def test_three_classes_have_three_columns():
 
 def test_predictions_average_over_draws(binary, fitted):
     X, _ = binary
+    few = fitted.predict_proba(X[:300])
+    assert len(fitted.predict_draws(X[:300])) == 419  # every eleventh, at least 400
+    fitted = clone(fitted).set_params(n_predict_draws=None).fit(*binary)
     draws = fitted.predict_draws(X[:300], kind="mean")
-    assert len(draws) == 419  # every eleventh, at least 400
     proba = fitted.predict_proba(X[:300])
+    np.testing.assert_allclose(few, proba, atol=0.005)
     np.testing.assert_allclose(proba, draws.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
     np.testing.assert_allclose(fitted.predict_log_proba(X[:300]), np.log(proba))

@@ -30,7 +30,8 @@ def test_a_fit_goes_on_until_they_are_enough(sampler, monkeypatch):
     """And so has the draws, and the figures, of a fit that was asked for as many."""
     enough = 4.0 * fitted(n_draws=64, sampler=sampler, n_chains=8).diagnostics_["ess_tail_min"]
     monkeypatch.setattr(diagnose, "ENOUGH_ESS", enough)
-    monkeypatch.setattr(one_mode, "_DRAWS", 8 * 64)
+    for name in ("_DRAWS", "_NORMAL_DRAWS"):
+        monkeypatch.setattr(one_mode, name, 8 * 64)
     found = fitted(sampler=sampler, n_chains=8)
     n_draws = found.draws_.shape[1]
     rounds = [64]

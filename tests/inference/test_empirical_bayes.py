@@ -287,6 +287,7 @@ def test_pipelines_grids_weights_and_clones(seed):
     assert a.prior_precision_[0] == pytest.approx(b.prior_precision_[0], rel=0.2)
 
 
+@pytest.mark.usefixtures("as_drawn")
 def test_a_warm_start_goes_on_under_the_learned_prior():
     X, y = (part[:400] for part in rows_of_the_figures("informative"))
     em = VariationalEM(n_updates=60)

@@ -105,6 +105,7 @@ def test_successive_draws_and_chains_are_independent():
     assert np.abs((z[1:] * z[:-1]).mean(axis=(0, 1))).max() < error
 
 
+@pytest.mark.usefixtures("as_drawn")
 def test_draws_do_not_depend_on_where_a_run_stops():
     X, y = generated()
     two = BLR(n_draws=100, n_chains=4, prior_precision=1.0, warm_start=True, random_state=0)

@@ -334,6 +334,7 @@ def test_chains_go_on_from_where_the_time_is_up_in_a_round_of_burn_in(monkeypatc
     assert np.isfinite(model.draws_).all()
 
 
+@pytest.mark.usefixtures("as_drawn")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("prior", ["horseshoe", None])
 def test_a_warm_start_goes_on_where_the_chains_stopped(prior):

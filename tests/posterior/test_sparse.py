@@ -134,6 +134,7 @@ def test_sparse_and_dense_rows_have_the_same_predictions(no_small_ones):
         np.testing.assert_allclose(ours, theirs, atol=1e-10)
 
 
+@pytest.mark.usefixtures("as_drawn")
 @pytest.mark.slow
 def test_a_warm_start_goes_on_as_if_it_had_never_stopped(no_small_ones):
     X, eta = every_column(100, 1200)
