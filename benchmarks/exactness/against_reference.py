@@ -71,8 +71,10 @@ def drawn(model: Any, one: Problem, prior: str) -> NDArray:
         "gamma": ("dispersion_samples_",),
         "negative_binomial": ("dispersion_samples_",),
     }.get(one.family, ())
-    intercept = "threshold_samples_" if one.family == "ordinal" else "intercept_samples_"
-    parts = [getattr(model, name) for name in ("coef_samples_", intercept)]
+    blocks = model.model_.unpack(model.draws_)  # of three classes before their mean is taken off
+    parts = [blocks["coef"], blocks["intercept"]]
+    if one.family == "ordinal":
+        parts[1] = model.threshold_samples_
     parts += [np.log(getattr(model, name)) for name in own]
     if prior in (reference.LEARNED, reference.GROUPS):
         parts.append(np.log(model.prior_precision_draws_))

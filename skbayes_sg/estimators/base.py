@@ -48,7 +48,7 @@ from skbayes_sg.samplers import SAMPLERS, Sampler
 from skbayes_sg.validation import in_dtype, is_word, require_integer, require_predict_draws, warn
 from skbayes_sg.version import __version__
 
-FORMAT = 11
+FORMAT = 12
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
 

@@ -161,11 +161,13 @@ class LinearModel(BayesianEstimator):
     Attributes
     ----------
     coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior means and standard deviations, in double precision whatever that of X.
+        Posterior means and standard deviations, in double precision whatever that of X. With more
+        than two classes these and their draws are of differences to the mean over the classes, as
+        one number added to the coefficients of all classes changes no probability.
     intercept_ : float
         Posterior mean.
     coef_samples_ : array of shape (n_chains, n_draws, n_features)
-        Draws of `coef_`, a view of `draws_`.
+        Draws of `coef_`: a view of `draws_`, or of such differences.
     intercept_samples_ : array of shape (n_chains, n_draws)
         Draws of `intercept_`.
     posterior_ : FittedPosterior
@@ -241,7 +243,7 @@ class LinearModel(BayesianEstimator):
 
     @property
     def coef_samples_(self) -> NDArray:
-        """Draws of `coef_`, (n_chains, n_draws, ...), a view of `draws_`."""
+        """Draws of `coef_`, (n_chains, n_draws, ...)."""
         return updating.coef_and_intercept(self, self.draws_)[0]
 
     @property
@@ -453,11 +455,11 @@ class LinearModel(BayesianEstimator):
             Of two classes, the one whose odds coefficients are of; by default ``classes_[1]``.
         rope : float or (float, float), optional
             Region of practical equivalence: the coefficients that do not matter. A number is the
-            half width of one around 0. The table then has the posterior probability of it, and the
-            expected share of false discoveries.
+            half width of one around 0, and 0 asks for signs alone. The table then has the posterior
+            probability of it, and the expected share of false discoveries.
         most : int, optional
-            Only so many coefficients, those that matter most first: of the smallest probability of
-            `rope`, or without that of the largest mean over standard deviation. The rows of other
+            Only so many coefficients, those that matter most first: most surely beyond `rope` on
+            one side, or without that of the largest mean over standard deviation. The rows of other
             parameters follow. By default all coefficients, in the order of the columns.
         groups : bool, default=False
             A table of the groups of `prior_groups` instead: how far their coefficients spread.
@@ -475,17 +477,19 @@ class LinearModel(BayesianEstimator):
             - ``eti95_lb``, ``eti95_ub``: ends of the equal-tailed interval.
             - ``odds_ratio``, ``odds_ratio_eti95_lb``, ``odds_ratio_eti95_ub``: of classifiers, the
               posterior median of exp(coefficient) and its interval: the factor of the odds per unit
-              of the column. In the row of an intercept they are the odds where all columns are 0.
-              With a log link ``rate_ratio``: the factor of the mean. NaN in the row of a
-              dispersion, which is no coefficient.
+              of the column. In the row of an intercept they are the odds where all columns are 0;
+              with more than two classes only if `full`, and NaN otherwise. With a log link
+              ``rate_ratio``: the factor of the mean. NaN in the row of a dispersion, which is no
+              coefficient.
             - ``p_direction``: probability of direction, that the number has the sign of its median:
               from 0.5 where the sign is open to 1 where it is certain. Of a model with ratios if
               `full`.
             - ``p_rope``: probability of the region of practical equivalence, if `rope` is given.
-            - ``fdr``: expected share of false discoveries, of coefficients inside `rope`, among all
-              whose ``p_rope`` is at most that of the row: their mean ``p_rope``. The rows with fdr
-              below 0.05 are a list of which 5 % at most are expected to be wrong (Müller,
-              Parmigiani & Rice 2006).
+            - ``fdr``: expected share of false discoveries among the rows that are at least as sure
+              as this one. A discovery says that a coefficient is beyond `rope`, and on which side.
+              So its probability of error is ``1 - max(P(coef > upper), P(coef < lower))``, with the
+              ends of `rope` (Stephens 2017), and ``fdr`` is the mean of those (Müller, Parmigiani &
+              Rice 2006). See the notes.
 
             If `full`, also
 
@@ -513,8 +517,13 @@ class LinearModel(BayesianEstimator):
         -----
         With more than two classes, to add one number to the coefficients of all classes changes no
         probability, so only differences mean something. The rows, with the class as first level of
-        the index, are differences to the mean over the classes, or to `reference`. The prior alone
-        knows that common number. It is part of `coef_std_`, which is therefore larger.
+        the index, are differences to the mean over the classes, as `coef_` are, or to `reference`.
+
+        The rows with fdr below 0.05 are a list of which 5 % at most are expected to be wrong, over
+        such coefficients as the prior describes. Under a normal prior none is zero, and next to all
+        are beyond a `rope` that is small beside the standard deviations: the list then has the
+        coefficients whose sign is known, if they have one. Where most columns may do nothing at
+        all, take the horseshoe, and a `rope` of the size that matters.
 
         Weights of draws (`draw_weights_`) count in every column.
 

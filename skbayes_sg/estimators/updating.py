@@ -19,6 +19,7 @@ from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
 from skbayes_sg.inference.engine import choose, prepare
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision, estimate_precision
+from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
@@ -196,18 +197,37 @@ def moments_of(estimator: Any) -> tuple[NDArray, NDArray, Any]:
     """Means and standard deviations of the coefficients, and means of the intercepts."""
     distribution = _known(estimator)
     coef, intercept = coef_and_intercept(estimator, distribution.mean)
-    std = coef_and_intercept(estimator, np.sqrt(distribution.variance))[0]
-    return coef.copy(), std, intercept if estimator._has_rows else float(intercept)
+    of_coef = estimator.model_.unpack(np.arange(estimator.model_.dim))["coef"]
+    if len(of_coef) == 1:
+        variance = distribution.variance[of_coef].reshape(coef.shape)
+    else:
+        variance = _against_the_mean(distribution.operator.inverse(), of_coef)
+    return coef.copy(), np.sqrt(variance), intercept if estimator._has_rows else float(intercept)
+
+
+def _against_the_mean(covariance: Operator, of_coef: NDArray) -> NDArray:
+    """Variances of coefficients less their mean over the classes, (classes, features).
+
+    `of_coef` are their coordinates.
+    """
+    n_classes = len(of_coef)
+    less_mean = np.eye(n_classes) - 1 / n_classes
+    if isinstance(covariance, Diag):
+        return less_mean**2 @ covariance.values[of_coef]
+    between = covariance.dense()[of_coef[:, None], of_coef]  # (classes, classes, features)
+    return np.einsum("ka,abj,kb->kj", less_mean, between, less_mean)
 
 
 def coef_and_intercept(estimator: Any, theta: NDArray) -> tuple[NDArray, NDArray]:
     """Coefficients and intercepts of parameters (..., D), zeros without intercepts.
 
-    They are views, with an axis for the logits where `coef_` has one.
+    They have an axis for the logits where `coef_` has one, and are views, or of more than two
+    classes differences to the mean over these.
     """
-    blocks = estimator.model_.unpack(theta)
-    coef = blocks["coef"]
+    model, blocks = estimator.model_, estimator.model_.unpack(theta)
+    _, coef = model.natural("coef", blocks["coef"])
     intercept = blocks.get("intercept", np.zeros(coef.shape[:-1]))
+    _, intercept = model.natural("intercept", intercept)
     return (coef, intercept) if estimator._has_rows else (coef[..., 0, :], intercept[..., 0])
 
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sg.diagnostics import moments, quantile
 from skbayes_sg.inspection.drawing import COLOURS, OF_COEFFICIENTS, axes_for, fitted_step, literal
 from skbayes_sg.inspection.names import logit_names, names_of_inputs
-from skbayes_sg.inspection.summary import is_turned
+from skbayes_sg.inspection.summary import coefficients_of, is_turned
 from skbayes_sg.validation import require_choice, require_integer
 
 _PANELS = 5  # side by side
@@ -298,10 +298,8 @@ def _units(per: str, X: Any, before: Any) -> NDArray:
 
 def _moments(model: Any, unit: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
     """Means and sds (logits, features), and ends of the inner and of the outer interval."""
-    draws = model.model_.unpack(model.draws_)["coef"] * unit
+    draws = coefficients_of(model, model.draws_)[..., : model.n_features_in_] * unit
     shape, weights = draws.shape[2:], model.draw_weights_
-    if shape[0] > 1:
-        draws = draws - draws.mean(axis=2, keepdims=True)
     draws = draws.reshape(*draws.shape[:2], -1)
     mean, sd = moments(draws, weights)
     inner, outer = (

@@ -32,12 +32,13 @@ _REMEDY = (
 def coefficients_of(estimator: Any, theta: NDArray) -> NDArray:
     """Coefficients, and the intercept last if there is one, of points (chains, draws, D).
 
-    The shape is (chains, draws, logits, features [+ 1]).
+    The shape is (chains, draws, logits, features [+ 1]). Of more than two classes they are
+    differences to the mean over these.
     """
-    blocks = estimator.model_.unpack(theta)
-    parts = [blocks["coef"]]
+    model, blocks = estimator.model_, estimator.model_.unpack(theta)
+    parts = [model.natural("coef", blocks["coef"])[1]]
     if "intercept" in blocks:
-        parts.append(blocks["intercept"][..., None])
+        parts.append(model.natural("intercept", blocks["intercept"])[1][..., None])
     return np.concatenate(parts, axis=3)
 
 
@@ -84,16 +85,17 @@ def of_coefficients(
     at = np.arange(len(labels))
     per_logit = len(labels) // max(1, len(logits))
     matters = at % per_logit < len(features) if logits else at < len(features)
+    if logits and ratio and not full:  # odds of a class where all columns are 0
+        for name in (name for name in columns if name.startswith(ratio)):
+            columns[name][~matters] = np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.nan_to_num(np.abs(columns["mean"]) / columns["sd"])
+    first = np.argsort(-size, kind="stable")
     if rope is not None:
-        p_rope, columns["fdr"] = columns["p_rope"][matters], np.full(len(labels), np.nan)
-        ranked = np.sort(p_rope)
-        of_lists = np.cumsum(ranked) / (1 + np.arange(len(ranked)))
-        columns["fdr"][matters] = of_lists[np.searchsorted(ranked, p_rope, side="right") - 1]
+        error = _wrong_about_the_sign(draws, weights, rope)
+        columns["fdr"] = np.where(matters, _expected_share(error, among=matters), np.nan)
+        first = first[np.argsort(error[first], kind="stable")]
     if most is not None:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            size = np.abs(columns["mean"]) / columns["sd"]
-        least = columns["p_rope"] if rope is not None else -np.nan_to_num(size)
-        first = np.lexsort((-np.nan_to_num(size), least))
         at = np.append(first[matters[first]][:most], at[~matters])
         labels = [labels[i] for i in at]
         columns = {name: column[at] for name, column in columns.items()}
@@ -104,6 +106,23 @@ def of_coefficients(
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
     }
     return table(labels, names, columns, attrs)
+
+
+def _wrong_about_the_sign(draws: NDArray, weights: NDArray, rope: Any) -> NDArray:
+    """Probability that a quantity is not beyond a region on the side where it mostly is, (rows,).
+
+    Around 0 it is the local false sign rate (Stephens 2017, eq. 8).
+    """
+    lower, upper = _ends_of(rope, null=0.0)
+    below, above = (diagnostics.share(each, weights) for each in (draws < lower, draws > upper))
+    return 1 - np.maximum(below, above)
+
+
+def _expected_share(error: NDArray, among: NDArray) -> NDArray:
+    """Mean error of all rows `among` these whose error is at most that of the row, (rows,)."""
+    ranked = np.sort(error[among])
+    of_lists = np.cumsum(ranked) / (1 + np.arange(len(ranked)))
+    return of_lists[np.searchsorted(ranked, error, side="right") - 1]
 
 
 def is_turned(estimator: Any, positive: Any) -> bool:
@@ -147,9 +166,7 @@ def as_asked(
             features = [str(name) for name in scaler.get_feature_names_out()]
     if logits or reference is not None:
         position = _position(reference, estimator)
-        if position is None:
-            found = found - found.mean(axis=2, keepdims=True)
-        else:
+        if position is not None:
             found = np.delete(found - found[:, :, [position]], position, axis=2)
         logits = [name for k, name in enumerate(logits) if k != position]
     return found, features, logits
@@ -243,7 +260,9 @@ def figures_of(
 def _ends_of(rope: Any, null: float | None) -> tuple[float, float]:
     """Of a region of practical equivalence, which a number is the half width of."""
     if np.ndim(rope) == 0:
-        require_positive("rope", rope, "give the largest effect that does not matter, or two ends")
+        if isinstance(rope, bool) or rope != 0:  # at 0 there is no size, only a sign
+            remedy = "give the largest effect that does not matter, or two ends"
+            require_positive("rope", rope, remedy)
         centre = null or 0.0
         return centre - rope, centre + rope
     ends = np.asarray(rope, dtype=np.float64)

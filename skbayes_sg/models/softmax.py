@@ -137,6 +137,16 @@ class Softmax(Categorical, Predictor):
         self.n_logits = 1 if n_classes == 2 else n_classes
         Predictor.__init__(self, self.n_logits, n_features, fit_intercept)
 
+    def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
+        """Of K > 2 classes, less the mean over them, which only the prior knows.
+
+        It changes no probability.
+        """
+        if self.n_logits == 1:
+            return name, block
+        classes = -2 if name == "coef" else -1
+        return name, block - block.mean(axis=classes, keepdims=True)
+
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
         """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
         z = self.outputs(theta, batch.X)

@@ -84,6 +84,29 @@ def test_three_classes_have_three_columns():
     assert model.score(X, y) > 0.9
 
 
+def test_what_only_the_prior_knows_of_three_classes_is_no_part_of_their_coefficients():
+    """A prior of a hundredth of the precision changes next to nothing.
+
+    The sum over the classes would have ten times the standard deviation.
+    """
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((2000, 2))
+    y = (X @ [[1.0, 0, -1], [0, 1, -1]] + rng.gumbel(size=(2000, 3))).argmax(axis=1)
+    fits = [
+        BLR(prior_precision=p, intercept_precision=p, random_state=0).fit(X, y) for p in (1, 0.01)
+    ]
+    for model in fits:
+        np.testing.assert_allclose(model.coef_.sum(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(model.intercept_.sum(), 0, atol=1e-12)
+        np.testing.assert_allclose(model.coef_std_, model.coef_samples_.std(axis=(0, 1)))
+    one, other = fits
+    np.testing.assert_allclose(other.coef_std_, one.coef_std_, rtol=0.1)
+    apart = np.abs(other.coef_ - one.coef_)
+    assert (apart < 0.3 * one.coef_std_).all()
+    blocks = [each.model_.unpack(each.draws_)["coef"].sum(axis=2).std() for each in fits]
+    assert blocks[1] > 5 * blocks[0]
+
+
 def test_predictions_average_over_draws(binary, fitted):
     X, _ = binary
     few = fitted.predict_proba(X[:300])

@@ -323,6 +323,21 @@ def test_draws_are_of_the_present_posterior_and_are_not_kept(model):
         _ = clone(model).draws_
 
 
+@pytest.mark.parametrize("columns", [FEATURES, 400], ids=["a matrix", "a diagonal"])
+def test_coefficients_of_three_classes_are_against_their_mean(columns):
+    """Their standard deviations are those of the draws, without what only the prior knows."""
+    data = np.zeros((ROWS, columns))
+    data[:, :FEATURES] = X
+    model = after(LOGISTIC, np.arange(ROWS), data=data, y=SPECIES).set_params(n_draws=500)
+    np.testing.assert_allclose(model.coef_.sum(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(model.intercept_.sum(), 0, atol=1e-9)
+    found = model.coef_std_[:, :FEATURES]
+    draws = model.coef_samples_[..., :FEATURES].std(axis=(0, 1))
+    np.testing.assert_allclose(draws / found, 1.0, atol=5 / np.sqrt(8000))
+    table = model.summary()["sd"].to_numpy().reshape(3, -1)[:, :FEATURES]
+    np.testing.assert_allclose(table, draws)
+
+
 def test_noise_variances_are_drawn_too():
     model = after(LINEAR, np.arange(ROWS)).set_params(n_draws=500)
     drawn = model.noise_variance_samples_

@@ -1,11 +1,13 @@
 """`summary()`: every column against its definition, and the units before a scaler."""
 
+import copy
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from arviz_stats.base import array_stats
+from scipy import stats
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA
@@ -69,7 +71,8 @@ def test_columns_are_what_they_are_called(pair):
     ends = np.quantile(draws, [0.1, 0.9], axis=(0, 1))
     axes = {"chain_axis": 0, "draw_axis": 1}
     shortest = np.transpose([array_stats.hdi(draws[..., j].ravel(), 0.8) for j in range(4)])
-    inside = (np.abs(draws[..., :3]) <= 0.3).mean(axis=(0, 1))
+    sides = draws[..., :3] > 0.3, draws[..., :3] < -0.3
+    wrong = 1 - np.max([side.mean(axis=(0, 1)) for side in sides], axis=0)
     expected = {
         "mean": np.append(pair.coef_, pair.intercept_),
         "sd": draws.std(axis=(0, 1)),
@@ -86,7 +89,7 @@ def test_columns_are_what_they_are_called(pair):
         "ess_tail": array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes),
         "r_hat": array_stats.rhat(draws, method="rank", **axes),
         "mcse_mean": array_stats.mcse(draws, method="mean", **axes),
-        "fdr": [*(inside[inside <= one].mean() for one in inside), np.nan],
+        "fdr": [*(wrong[wrong <= one].mean() for one in wrong), np.nan],
     }
     assert table.columns.tolist() == list(expected)
     for name, column in expected.items():
@@ -98,7 +101,12 @@ def test_by_default_there_are_the_main_columns_at_most_seven(pair, triple):
     for table, model in ((pair.summary(), pair), (triple.summary(), triple)):
         names = ["mean", "sd", "eti95_lb", "eti95_ub", "odds_ratio"]
         assert table.columns.tolist() == [*names, "odds_ratio_eti95_lb", "odds_ratio_eti95_ub"]
-        pd.testing.assert_frame_equal(table, model.summary(full=True)[table.columns])
+        whole = model.summary(full=True)[table.columns]
+        if model is triple:  # odds of a class where all columns are zero
+            ratios = [name for name in whole if name.startswith("odds_ratio")]
+            assert whole.loc[(slice(None), "intercept"), ratios].notna().all(axis=None)
+            whole.loc[(slice(None), "intercept"), ratios] = np.nan
+        pd.testing.assert_frame_equal(table, whole)
     line = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
     names = ["mean", "sd", "eti95_lb", "eti95_ub", "p_direction"]
     assert line.summary().columns.tolist() == names
@@ -107,11 +115,11 @@ def test_by_default_there_are_the_main_columns_at_most_seven(pair, triple):
 
 
 def test_the_coefficients_that_matter_most_come_first(pair, triple):
-    """By the region of equivalence, or by their size; other rows follow."""
+    """By their probability beyond the region of equivalence, or by size; other rows follow."""
     whole = pair.summary(rope=1.0)
-    assert whole["p_rope"].nunique() == 4
+    assert whole["fdr"].nunique() == 3
     table = pair.summary(rope=1.0, most=2)
-    assert table.index.tolist() == [*whole["p_rope"].iloc[:3].nsmallest(2).index, "intercept"]
+    assert table.index.tolist() == [*whole["fdr"].iloc[:3].nsmallest(2).index, "intercept"]
     pd.testing.assert_frame_equal(table, whole.loc[table.index])
     whole = triple.summary(full=True)
     table = triple.summary(full=True, most=1)
@@ -122,7 +130,29 @@ def test_the_coefficients_that_matter_most_come_first(pair, triple):
         pair.summary(most=0)
 
 
-def test_false_discoveries_are_as_many_as_expected(seed):
+def test_what_is_wide_is_no_discovery(pair):
+    """A coefficient of which nothing is known is beyond any small region, on either side."""
+    rng = np.random.default_rng(0)
+    model = copy.copy(pair)
+    model.draws_ = rng.standard_normal(pair.draws_.shape) * [1.0, 0.01, 0.1, 1] + [0, 0.04, 0.5, 0]
+    table = model.summary(rope=0.02, most=2)
+    assert table.index.tolist() == ["x2", "x1", "intercept"]
+    whole = model.summary(rope=0.02)
+    assert whole["p_rope"].idxmin() == "x2"
+    assert whole["p_rope"]["x0"] < 0.03
+    error = 1 - stats.norm.cdf([25.0, 2.0, 0.0])  # of the third about half, less what is inside
+    wanted = np.cumsum(error) / [1, 2, 3]
+    found = whole["fdr"][["x2", "x1", "x0"]]
+    np.testing.assert_allclose(found, wanted, atol=5 * np.sqrt(0.25 / 200) / 3)
+    # signs alone
+    table = model.summary(rope=0, full=True)
+    assert (table["p_rope"] == 0).all()
+    wrong = np.sort(1 - table["p_direction"].to_numpy()[:3])
+    np.testing.assert_allclose(np.sort(table["fdr"][:3]), np.cumsum(wrong) / [1, 2, 3])
+
+
+@pytest.mark.parametrize("rope", [0.0, 0.01, 0.3])
+def test_false_discoveries_are_as_many_as_expected(seed, rope):
     """Over data sets whose coefficients are drawn from the prior of the fit."""
     rng, wrong, listed, expected = np.random.default_rng(seed), 0, 0, 0.0
     for k in range(12):
@@ -131,12 +161,12 @@ def test_false_discoveries_are_as_many_as_expected(seed):
         model = BayesianLinearRegressionSGFS(
             prior_precision=4.0, noise_variance=1.0, fit_intercept=False, random_state=k
         ).fit(X, y)
-        table = model.summary(rope=0.3)
+        table = model.summary(rope=rope)
         chosen = (table["fdr"] <= 0.2).to_numpy()
-        wrong += int((np.abs(coef[chosen]) <= 0.3).sum())
+        right = np.sign(table["mean"].to_numpy()) * coef > rope
+        wrong += int((chosen & ~right).sum())
         listed += int(chosen.sum())
-        expected += float(table["p_rope"][chosen].sum())
-        assert table["fdr"][chosen].max() == pytest.approx(table["p_rope"][chosen].mean())
+        expected += float(np.where(chosen, table["fdr"], 0).max() * chosen.sum())
     assert listed > 30
     assert abs(wrong - expected) < 4.5 * np.sqrt(expected)
 
@@ -145,7 +175,7 @@ def test_the_region_of_equivalence_is_a_half_width_or_two_ends(pair):
     draws = pair.draws_
     found = pair.summary(rope=(-0.1, 0.5))["p_rope"]
     np.testing.assert_allclose(found, ((draws >= -0.1) & (draws <= 0.5)).mean(axis=(0, 1)))
-    for rope in (-1.0, (0.5, -0.1), (0.1,), (0.1, 0.2, 0.3)):
+    for rope in (-1.0, (0.5, -0.1), (0.1,), (0.1, 0.2, 0.3), np.nan):
         with pytest.raises(ValueError, match="rope must be"):
             pair.summary(rope=rope)
 
@@ -320,7 +350,7 @@ def test_a_scaler_of_other_columns_or_without_a_fit_is_refused(pair):
 
 
 def test_rows_of_three_classes_are_contrasts(triple):
-    table, coef = triple.summary(), triple.coef_samples_
+    table, coef = triple.summary(), triple.model_.unpack(triple.draws_)["coef"]
     assert table.index.names == ["class", "term"]
     assert table.loc["hot"].index.tolist() == ["x0", "x1", "x2", "intercept"]
     np.testing.assert_allclose(table["mean"].to_numpy().reshape(3, 4).sum(axis=0), 0, atol=1e-12)
@@ -328,6 +358,14 @@ def test_rows_of_three_classes_are_contrasts(triple):
     np.testing.assert_allclose(
         table["sd"].to_numpy().reshape(3, 4)[:, :3], centred.std(axis=(0, 1))
     )
+    # of the attributes too
+    np.testing.assert_array_equal(triple.coef_samples_, centred)
+    np.testing.assert_allclose(triple.coef_std_, table["sd"].to_numpy().reshape(3, 4)[:, :3])
+    found = np.column_stack([triple.coef_, triple.intercept_])
+    np.testing.assert_allclose(found, table["mean"].to_numpy().reshape(3, 4))
+    intercepts = triple.model_.unpack(triple.draws_)["intercept"]
+    intercepts = intercepts - intercepts.mean(axis=2, keepdims=True)
+    np.testing.assert_array_equal(triple.intercept_samples_, intercepts)
     against = triple.summary(reference="hot")
     assert against.index.unique("class").tolist() == ["cold", "mild"]
     np.testing.assert_allclose(
