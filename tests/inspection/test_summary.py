@@ -171,6 +171,15 @@ def test_false_discoveries_are_as_many_as_expected(seed, rope):
     assert abs(wrong - expected) < 4.5 * np.sqrt(expected)
 
 
+def test_noise_is_no_discovery_beside_a_region_of_two_standard_deviations(seed):
+    rng, listed = np.random.default_rng(seed), 0
+    for k in range(5):
+        X, y = rng.standard_normal((60, 30)), rng.standard_normal(60)
+        table = BayesianLinearRegressionSGFS(random_state=k).fit(X, y).summary(rope=0.3)
+        listed += (table["fdr"] < 0.05).sum()
+    assert listed <= 1
+
+
 def test_the_region_of_equivalence_is_a_half_width_or_two_ends(pair):
     draws = pair.draws_
     found = pair.summary(rope=(-0.1, 0.5))["p_rope"]
