@@ -561,8 +561,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
               Their figures, with `diagnostics_`, the sampler and the reason for it, are attributes
               of the tree.
             - ``log_prior``, where ``sample_stats`` is: the log density of the prior of all
-              ``parameters``, up to a constant. Where a precision is sampled, that of the precision
-              stands in place of the coefficients'. With `log_likelihood` it is what
+              ``parameters``, up to a constant, and where a precision is sampled, that of its
+              logarithm, ``hyperparameters``. With `log_likelihood` they are what
               ``psense_summary`` asks for; see `inspection.prior_sensitivity`.
             - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
             - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in

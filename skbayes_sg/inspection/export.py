@@ -49,9 +49,9 @@ def to_arviz(
             if estimator._stream is None:
                 lp = groups["sample_stats"]["lp"]
                 lp /= estimator.diagnostics_.get("temperature", 1.0)
-                above, of_coefficients = log_priors(estimator, flat, kept)
-                lp += (above + of_coefficients).reshape(shape)
-                groups["log_prior"] = {"parameters": above.reshape(shape)}
+                priors = log_priors(estimator, flat, kept)
+                lp += sum(priors.values()).reshape(shape)
+                groups["log_prior"] = {name: of.reshape(shape) for name, of in priors.items()}
             else:  # it has been through more rows than these
                 del groups["sample_stats"]
             groups["observed_data"] = {"y": np.asarray(given.y)}

@@ -9,11 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax, xlogy
 
 from skbayes_sg.data.row_metadata import metadata_of_fit
+from skbayes_sg.diagnostics import r_hat_and_ess_bulk
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import logit_names, names_of_inputs
 from skbayes_sg.inspection.summary import coefficients_of, quantities, require_draws
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given, kept_draws, log_likelihoods, log_priors
+
+_LIMIT = 0.05  # of Kallioinen et al.
+_ONE_IN_THOUSAND = 0.65  # quantile of the value of independent numbers, over sd / sqrt(draws)
 
 
 def prior_sensitivity(
@@ -28,7 +32,8 @@ def prior_sensitivity(
 
     The posterior is compared with those in proportion to ``prior^alpha likelihood`` and to
     ``prior likelihood^alpha``, for alpha a little below and above 1. A posterior that the rows
-    decide changes with the likelihood alone.
+    decide changes with the likelihood alone. A learned precision has a prior too, whose power is
+    changed by itself.
 
     Parameters
     ----------
@@ -45,10 +50,15 @@ def prior_sensitivity(
     pandas.DataFrame
         A row for each row of `summary`. Without pandas, a Bunch of arrays. Its columns:
 
-        - ``prior``, ``likelihood``: distance of the posteriors per doubling of the prior's or the
-          likelihood's power.
-        - ``diagnosis``: "potential prior-data conflict" where both are above 0.05, "potential
-          strong prior or weak likelihood" where only that of the prior is, and "-" elsewhere.
+        - ``prior``, ``likelihood``: distance of the posteriors per doubling of the power of the
+          parameters' prior, or of the likelihood.
+        - ``hyperprior``: the same of the prior of precisions, where they are sampled.
+        - ``diagnosis``: "potential prior-data conflict" where the likelihood's value, and that of
+          the prior or the hyperprior, are above a limit, "potential strong prior or weak
+          likelihood" where one of the latter is and the likelihood's is not, and "-" elsewhere.
+
+        ``attrs`` has the limit of each column: 0.05, or where more parameters make the values less
+        certain what chance alone exceeds once in a thousand.
 
     Raises
     ------
@@ -71,13 +81,17 @@ def prior_sensitivity(
 
     Weights so near to 1 need no Pareto smoothing.
 
-    The prior is that of all parameters. Where a precision is sampled, the coefficients' prior given
-    it is a part of the model, and what has a power is the prior of the precision: to scale both
-    would change the distribution of the coefficients twice. So values of a learned prior are small
-    where the rows know its precision.
+    ``prior`` is that of all parameters, and where a precision lambda is sampled that given lambda:
+    it says how much a coefficient depends on being pooled with the others, towards the prior mean.
+    With lambda integrated out, coefficients theta (K,) about 0 have about the density
+    ``(theta . theta)^(-alpha K / 2)``, whose pull towards 0 is in proportion to alpha, so what a
+    power of 2 does is what a precision of twice the learned one would do. ``hyperprior`` asks
+    another question, whether the assumptions about lambda matter; they hardly do where the rows
+    know it.
 
-    Chance moves a value by about a third of the standard deviation of the log prior, or of the log
-    likelihood, over the root of the number of independent draws.
+    Chance moves a value by about a third of the standard deviation of the log density over the root
+    of the number of independent draws. The log prior of K parameters has one of about the root of
+    ``K / 2``. So of hundreds of parameters small values say nothing, unless `n_draws` is raised.
 
     Examples
     --------
@@ -98,19 +112,32 @@ def prior_sensitivity(
     flat = draws.reshape(-1, draws.shape[2])
     parts = log_likelihoods(estimator.model_, flat, given)
     likelihood = np.concatenate([part.sum(axis=1) for part in parts])
-    prior = log_priors(estimator, flat, kept)[0]
+    priors = log_priors(estimator, flat, kept)
+    densities = {"prior": priors["parameters"]}
+    if "hyperparameters" in priors:
+        densities["hyperprior"] = priors["hyperparameters"]
+    densities["likelihood"] = likelihood
     features, logits = names_of_inputs(estimator, before), logit_names(estimator)
     found = coefficients_of(estimator, estimator.draws_)
     labels, names, drawn = quantities(estimator, found, features, logits)
     values = drawn[:, kept].reshape(len(flat), -1).T.astype(np.float64)
-    rates = np.array(
-        [[rate_of_change(each, scaled) for each in values] for scaled in (prior, likelihood)]
-    )
-    columns = dict(zip(("prior", "likelihood"), rates, strict=True))
-    strong, informed = rates > 0.05
+    columns, limits = {}, {}
+    for name, scaled in densities.items():
+        columns[name] = np.array([rate_of_change(each, scaled) for each in values])
+        limits[name] = max(_LIMIT, _by_chance(scaled.reshape(draws.shape[:2])))
+    above = {name: column > limits[name] for name, column in columns.items()}
+    informed = above.pop("likelihood")
+    strong = np.any(list(above.values()), axis=0)
     words = ["potential prior-data conflict", "potential strong prior or weak likelihood"]
     diagnosis = np.select([strong & informed, strong], words, "-")
-    return table(labels, names, columns | {"diagnosis": diagnosis})
+    attrs = {f"limit of {name}": limit for name, limit in limits.items()}
+    return table(labels, names, columns | {"diagnosis": diagnosis}, attrs)
+
+
+def _by_chance(log_density: NDArray) -> float:
+    """What one of a thousand values exceeds that have nothing to do with it, (chains, draws)."""
+    _, ess = r_hat_and_ess_bulk(log_density[..., None])
+    return float(_ONE_IN_THOUSAND * log_density.std() / np.sqrt(ess[0]))
 
 
 def rate_of_change(values: NDArray, log_density: NDArray) -> float:

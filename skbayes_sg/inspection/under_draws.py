@@ -80,14 +80,21 @@ def prior_sd_draws(estimator: Any) -> NDArray:
     return np.sqrt(variance)
 
 
-def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> tuple[NDArray, NDArray | float]:
-    """Of all that has no prior above it, and of coefficients given a precision that is sampled."""
+def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> dict[str, NDArray]:
+    """Of the parameters, given precisions that are sampled, and of the logarithms of these.
+
+    Their names are "parameters" and "hyperparameters", of which the latter is there only where a
+    precision is sampled; (draws,) each, up to constants.
+    """
     prior, scales = estimator._fit.prior, estimator._fit.scales
     if estimator._fit.hyper_draws is None:
-        return prior.log_density(flat), 0.0
+        return {"parameters": prior.log_density(flat)}
     eta = estimator._fit.hyper_draws[:, kept].reshape(len(flat), -1).astype(np.float64)
-    of_coefficients = scales.log_given(prior, flat, eta)
-    return scales.log_prior(prior, flat, eta) - of_coefficients, of_coefficients
+    above = scales.log_hyperprior(eta)
+    return {
+        "parameters": scales.log_prior(prior, flat, eta) - above,
+        "hyperparameters": above,
+    }
 
 
 def log_likelihoods(model: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:

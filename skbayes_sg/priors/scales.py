@@ -117,13 +117,6 @@ class Scales(ABC):
         quadratic = (more * self.squares(prior, theta - prior.mean)).sum(axis=1)
         return prior.log_density(theta) - 0.5 * quadratic + self.log_density(eta)
 
-    def log_given(self, prior: Prior, theta: NDArray, eta: NDArray) -> NDArray:
-        """What of `log_prior` is that of the coefficients of all groups, given eta, (n,)."""
-        noise = np.zeros((len(theta), 1)) if prior.quadratic else theta[:, -1:]
-        ell = self.log_precisions(eta) - noise
-        squares = self.squares(prior, theta - prior.mean)
-        return 0.5 * (self.sizes * ell - np.exp(ell) * squares).sum(axis=1)
-
     def squares(self, prior: Prior, away: NDArray) -> NDArray:
         """Sum over each group of unit times squared distance, (n, groups)."""
         return self.summed(prior.unit[self.block] * away[:, self.block] ** 2)

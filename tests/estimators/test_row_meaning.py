@@ -179,7 +179,8 @@ def test_an_offset_along_the_columns_moves_the_coefficients(k):
         atol=1e-4,
     )
     error = 5 * other.coef_std_ / np.sqrt(400)
-    assert (np.abs(model.coef_ + shift - other.coef_) < error).all()
+    against = shift - (shift.mean(axis=0) if k == 3 else 0)
+    assert (np.abs(model.coef_ + against - other.coef_) < error).all()
     p, q = model.predict_proba(X, offset=offset), other.predict_proba(X)
     assert np.abs(p - q).max() < 0.03
 

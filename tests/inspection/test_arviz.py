@@ -165,11 +165,17 @@ def test_the_log_posterior_is_that_of_the_fit(fits, name, weight):
         found = tree["posterior"]["prior_sd"].values.ravel()
         expected_sd = np.sqrt(np.mean(1 / precision[:, :3], axis=1))
         np.testing.assert_allclose(found, expected_sd, rtol=1e-5)
-    else:
-        of_coef = 0.0
-    above = tree["log_prior"]["parameters"].values.ravel()
+    priors = {each: of.values.ravel() for each, of in tree["log_prior"].data_vars.items()}
     atol = 1e-5 if own else 1e-9  # draws of a precision are in single precision
-    np.testing.assert_allclose(np.ptp(above - rest + of_coef), 0, atol=atol)
+    np.testing.assert_allclose(np.ptp(sum(priors.values()) - rest), 0, atol=atol)
+    assert ("hyperparameters" in priors) == hasattr(model, "prior_precision_draws_")
+    if "hyperparameters" in priors:  # of the logarithm of the precision, by Gamma and its end
+        of_rho = np.column_stack([np.ones(160), np.exp(rho[:, 0]), np.exp(-rho[:, 0]), rho[:, 0]])
+        left = priors["hyperparameters"]
+        left = left - of_rho @ np.linalg.lstsq(of_rho, left)[0]
+        np.testing.assert_allclose(left, 0, atol=atol)
+        left = priors["parameters"] - of_coef  # what is of intercepts and noise
+        assert np.ptp(left) < np.ptp(of_coef) + np.ptp(rest)
     of_each = stats.norm(0.0, precision**-0.5).logpdf(at[:, : precision.shape[1]]).sum(axis=1)
     others = np.column_stack([np.ones(160), *own])
     left = rest - of_each
