@@ -6,12 +6,16 @@ are given by number.
 
 from __future__ import annotations
 
+from datetime import date, time, timedelta
 from numbers import Number
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+
+_OF_TIME = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def is_frame(X: Any) -> bool:
@@ -31,20 +35,51 @@ def column_names(X: Any) -> list:
 
 
 def text_columns(X: Any) -> list:
-    """Names of the columns of a data frame that are not numbers; none of other rows."""
+    """Names of the columns of a data frame that have no numbers; none of other rows."""
     frame = _frame(X)
     if frame is None:
         return []
     text = []
     for number, name in enumerate(frame.columns):
-        cells = frame[:, number].drop_nulls().to_numpy()
         try:
-            np.asarray(cells, dtype=np.float64)
-            if cells.dtype.kind in "mM":  # NumPy takes them for nanoseconds
-                text.append(name)
+            np.asarray(frame[:, number].drop_nulls().to_numpy(), dtype=np.float64)
         except (ValueError, TypeError):
             text.append(name)
     return text
+
+
+def require_no_dates(X: Any) -> None:
+    """Raise ValueError for columns of dates, times or durations, of a data frame or an array.
+
+    They have numbers, but in a unit of their type, which another frame of the same dates may not
+    have: the libraries choose it.
+    """
+    frame, columns = _frame(X), []
+    if frame is not None:
+        columns = [(name, frame[:, j]) for j, name in enumerate(frame.columns)]
+    elif not is_lazy(X):
+        array = X if hasattr(X, "dtype") else np.asarray(X)
+        if getattr(array.dtype, "kind", "") in ("m", "M", "O") and array.ndim == 2:
+            columns = list(enumerate(array.T))
+    of_time = [name for name, cells in columns if _is_of_time(cells)]
+    if of_time:
+        raise ValueError(
+            f"X holds dates or times in column(s) {', '.join(map(repr, of_time))}, whose numbers "
+            "would depend on the unit of their type; give numbers of a unit that you choose, in "
+            "the fit and in predictions, such as days since one of them: in NumPy and pandas "
+            '(dates - numpy.datetime64("2020-01-01")) / numpy.timedelta64(1, "D"), and durations / '
+            'numpy.timedelta64(1, "D")'
+        )
+
+
+def _is_of_time(cells: Any) -> bool:
+    if isinstance(cells, nw.Series):
+        if cells.dtype.is_numeric() or cells.dtype.is_temporal():
+            return cells.dtype.is_temporal()
+        cells = cells.to_numpy()  # categories may be dates
+    if cells.dtype.kind != "O":
+        return cells.dtype.kind in "mM"
+    return any(isinstance(cell, _OF_TIME) and not _is_missing(cell) for cell in cells)
 
 
 def row_labels(X: Any) -> list[str]:

@@ -112,8 +112,8 @@ def _dtype_of(X: Any) -> np.dtype:
     text = [name for name, kind in kinds.items() if kind not in "biuf"]
     if text:
         raise ValueError(
-            f"X holds text or dates in column(s) {', '.join(map(repr, text))}; encode them "
-            "first, for example with get_dummies of categories"
+            f"X holds no numbers in column(s) {', '.join(map(repr, text))}; encode text first, "
+            "for example with get_dummies of categories"
         )
     single = all(dtype == np.float32 for dtype in X.dtypes)
     return np.dtype(np.float32 if single else np.float64)

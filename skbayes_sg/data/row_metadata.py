@@ -38,8 +38,14 @@ def metadata_of_fit(
     Raises
     ------
     ValueError
-        If there are `var_weights` and the estimator has none.
+        If there are `var_weights` and the estimator has none, or if the fit had an offset and there
+        is none.
     """
+    if offset is None and estimator._has_offset:
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted with an offset or exposure, which is a part of "
+            "the likelihood of its rows; give it again as offset, of an exposure its logarithm"
+        )
     if var_weights is not None and "var_weights" not in signature(estimator.fit).parameters:
         name = type(estimator).__name__
         raise ValueError(
@@ -48,13 +54,14 @@ def metadata_of_fit(
     return RowMetadata(sample_weight, offset, var_weights)
 
 
-def offset_of(offset: Any, exposure: Any, log_link: bool) -> Any:
-    """The offset, or the logarithm of an exposure.
+def offset_of(offset: Any, exposure: Any, log_link: bool, X: Any = None) -> Any:
+    """The offset, or the logarithm of an exposure, of rows X where these are known by now.
 
     Raises
     ------
     ValueError
-        If both are given, if the exposure is not positive, or if the link is no logarithm.
+        If both are given, if the exposure is not positive or not one number or one for each row, or
+        if the link is no logarithm.
     """
     if exposure is None:
         return offset
@@ -70,6 +77,9 @@ def offset_of(offset: Any, exposure: Any, log_link: bool) -> Any:
     if in_partitions(exposure):
         return np.log(exposure)
     values = real_array("exposure", exposure)
+    shape = values.shape if X is None or in_partitions(X) else np.shape(X)[:1]
+    if values.ndim and values.shape != shape:
+        raise ValueError(f"exposure must have shape {shape}, one for each row, got {values.shape}")
     if not ((values > 0) & (values < np.inf)).all():
         raise ValueError("exposure must be positive and finite; leave out rows without exposure")
     return np.log(values)

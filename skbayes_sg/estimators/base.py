@@ -31,7 +31,7 @@ from skbayes_sg.estimators.few_draws import FewDraws
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
-from skbayes_sg.frames import text_columns
+from skbayes_sg.frames import require_no_dates, text_columns
 from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
 from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
@@ -214,6 +214,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Rows are gathered, so C order is faster. Data frames come in Fortran order.
         """
+        require_no_dates(X)
         kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
         try:
             with config_context(array_api_dispatch=False):  # arrays of any library become NumPy's
@@ -222,8 +223,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             columns = text_columns(X)
             if columns:
                 raise ValueError(
-                    f"X holds text or dates in column(s) {', '.join(map(repr, columns))}; encode "
-                    "them first, for example with OneHotEncoder in a ColumnTransformer"
+                    f"X holds no numbers in column(s) {', '.join(map(repr, columns))}; encode text "
+                    "first, for example with OneHotEncoder in a ColumnTransformer"
                 ) from error
             raise
         require_squares(checked[0] if isinstance(checked, tuple) else checked, of_fit=reset)
@@ -596,7 +597,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         150
         """
         check_is_fitted(self, "model_")
-        metadata = metadata_of_fit(self, sample_weight, offset, var_weights)
+        metadata = RowMetadata(sample_weight, offset, var_weights)
+        if X is not None:
+            metadata = metadata_of_fit(self, *metadata)
         return export.to_arviz(self, X, y, metadata, log_likelihood, posterior_predictive)
 
 
@@ -763,9 +766,12 @@ def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
 def require_offset(estimator: Any, offset: ArrayLike | None) -> None:
     """Raise ValueError for rows without an offset where those of the fit had one."""
     if offset is None and estimator._has_offset:
+        unit = "offset=0"
+        if getattr(estimator.model_, "log_link", False):
+            unit += ", or exposure=1,"
         raise ValueError(
-            f"{type(estimator).__name__} was fitted with an offset or exposure; give these of "
-            "the rows too: offset=0, or exposure=1, predicts for a unit"
+            f"{type(estimator).__name__} was fitted with an offset or exposure; give that of the "
+            f"rows too: {unit} predicts for a unit"
         )
 
 

@@ -739,7 +739,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         float
         """
         power = self._family.variance_power
-        offset = offset_of(offset, exposure, self._family.log_link)
+        offset = offset_of(offset, exposure, self._family.log_link, X)
         if power is None:
             return super().score(X, y, sample_weight, offset)
         y, predicted, weight = at_hand(y, self.predict(X, offset=offset), sample_weight)
@@ -859,7 +859,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         """
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
-        offset = offset_of(offset, exposure, self._family.log_link)
+        offset = offset_of(offset, exposure, self._family.log_link, X)
         found = of_chunk(self, X, offset)
         metadata = RowMetadata(sample_weight, offset, var_weights)
         posterior = self._bind(X, y, metadata, n_total=X.shape[0])

@@ -33,6 +33,7 @@ from skbayes_sg.data import (
 )
 from skbayes_sg.data.blockwise import entrywise, place
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns
+from skbayes_sg.frames import require_no_dates
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -204,12 +205,10 @@ def validate_columns(model: Any, X: Any, reset: bool) -> None:
     """Number and names of the columns of rows out of core."""
     if len(X.shape) != 2:
         raise ValueError(f"X must have two dimensions, got {len(X.shape)}")
-    validate_data(
-        model,
-        getattr(X, "_meta", X) if hasattr(X, "columns") else X,
-        reset=reset,
-        skip_check_array=True,
-    )
+    columns = getattr(X, "_meta", X) if hasattr(X, "columns") else X
+    of_kind = columns if columns is not X else np.empty((0, X.shape[1]), X.dtype)
+    require_no_dates(of_kind)
+    validate_data(model, columns, reset=reset, skip_check_array=True)
 
 
 def _checked_blocks(reader: Reader) -> Iterator[NDArray]:

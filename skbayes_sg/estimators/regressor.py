@@ -131,7 +131,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             If a chain diverges.
         """
         self._validate_parameters()
-        offset = offset_of(offset, exposure, self._family.log_link)
+        offset = offset_of(offset, exposure, self._family.log_link, X)
         metadata = RowMetadata(sample_weight, offset, var_weights)
         if self._fitted_in_blocks(X, y, metadata):
             return self
@@ -321,7 +321,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
 
     def _mixture(self, X, offset, exposure) -> Mixture:
         """Distributions of y under the draws that count."""
-        offset = offset_of(offset, exposure, self._family.log_link)
+        offset = offset_of(offset, exposure, self._family.log_link, X)
         model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
         if not weights.all():  # a mean may be infinite, and 0 times that is not 0
             draws, weights = draws[weights > 0], weights[weights > 0]

@@ -34,6 +34,7 @@ def rows_of(X: ArrayLike) -> Any:
             f"X must hold rows in memory, got {type(X).__name__}; give some of them by X.collect() "
             "or X.compute()"
         )
+    frames.require_no_dates(X)
     return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
 
 
@@ -190,7 +191,7 @@ def prediction_summary(
     rows: Any = rows_of(X)
     estimator, before = fitted_step(prediction_summary, model, REMEDY, "draws_")
     parts, log_link = [], getattr(estimator.model_, "log_link", False)
-    known = offset_of(offset, exposure, log_link)
+    known = offset_of(offset, exposure, log_link, rows)
     for _, each in under_draws(prediction_summary, model, rows, known):
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
         flat = rows_last.reshape(*each.shape[:2], -1)

@@ -108,7 +108,7 @@ def sandwich_summary(
     """
     require_level(level)
     estimator, before = fitted_step(sandwich_summary, model, OF_COEFFICIENTS, "coef_", "draws_")
-    offset = offset_of(offset, exposure, getattr(estimator.model_, "log_link", False))
+    offset = offset_of(offset, exposure, getattr(estimator.model_, "log_link", False), X)
     metadata = metadata_of_fit(estimator, sample_weight, offset, var_weights)
     rows = X if before is None else before.transform(X)
     given = Given.of_fit("sandwich_summary", estimator, rows, y, metadata)

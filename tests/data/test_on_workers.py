@@ -237,8 +237,12 @@ def test_an_error_names_partition_and_column():
 
 def test_a_column_of_text_is_named():
     lazy = frame(FRAME.assign(b="x"))
-    with pytest.raises(ValueError, match=r"text or dates in column\(s\) 'b'"):
+    with pytest.raises(ValueError, match=r"no numbers in column\(s\) 'b'"):
         logistic().fit(lazy[list("abc")], lazy["y"])
+    dates = np.arange(N * D).reshape(N, D).astype("datetime64[s]")
+    for lazy in (frame(FRAME.assign(b=dates[:, 0]))[list("abc")], da.from_array(dates)):
+        with pytest.raises(ValueError, match="X holds dates or times in column"):
+            logistic().fit(lazy, Y)
     liar = da.from_delayed(dask.delayed(np.full((N, D), "x")), (N, D), float)
     with pytest.raises(ValueError, match="partition 0 of X does not hold numbers"):
         logistic().fit(liar, Y)

@@ -262,10 +262,10 @@ def test_a_stream_of_means_of_counts_has_no_expected_log_loss():
 def test_predictions_ask_for_the_offset_of_the_fit():
     model = BayesianPoissonRegressor(**WEAK).fit(X, COUNTS, exposure=EXPOSURE)
     for call in (model.predict, model.predict_interval, model.predict_draws):
-        with pytest.raises(ValueError, match="give these of the rows too"):
+        with pytest.raises(ValueError, match="fitted with an offset or exposure"):
             call(X)
         assert len(call(X, exposure=1)) == len(call(X, offset=0.0))
-    with pytest.raises(ValueError, match="give these of the rows too"):
+    with pytest.raises(ValueError, match="fitted with an offset or exposure"):
         model.score(X, COUNTS)
     assert model.score(X, COUNTS, exposure=EXPOSURE) > 0.3
     twice = model.predict(X, exposure=2 * EXPOSURE)

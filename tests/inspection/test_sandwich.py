@@ -117,7 +117,7 @@ def test_offsets_and_weights_count_as_in_the_fit(name):
         given = {"exposure": YEARS, "sample_weight": weight}
         same = sandwich_summary(model, FRAME, y, groups=CLUSTER, **given)
         np.testing.assert_allclose(same["sd"], sd, rtol=1e-6)
-    with pytest.raises(ValueError, match="give these of the rows too"):
+    with pytest.raises(ValueError, match="fitted with an offset or exposure"):
         sandwich_summary(model, FRAME, y, sample_weight=weight)
 
 

@@ -68,7 +68,7 @@ def test_sums_have_exposures_and_columns_to_group_by():
     predicted = model.predict(frame, exposure=years)
     expected = [predicted[frame["group"] == group].sum() for group in (0, 1)]
     np.testing.assert_allclose(table["mean"], expected, rtol=1e-6)
-    with pytest.raises(ValueError, match="give these of the rows too"):
+    with pytest.raises(ValueError, match="fitted with an offset or exposure"):
         totals(model, frame)
     with pytest.raises(ValueError, match="by must have shape"):
         totals(model, frame, by=[1, 2], exposure=1)

@@ -68,9 +68,70 @@ def test_frames_are_refused_as_scikit_learn_refuses_them(library, kind):
 
 @LIBRARIES
 def test_columns_that_hold_no_numbers_are_named(library):
-    words = FRAME.assign(town="Ghent", day=pd.date_range("2020", periods=40), b=["x", None] * 20)
-    with pytest.raises(ValueError, match=r"text or dates in column\(s\) 'b', 'town', 'day'"):
+    words = FRAME.assign(town="Ghent", b=["x", None] * 20)
+    with pytest.raises(ValueError, match=r"no numbers in column\(s\) 'b', 'town'; encode text"):
         BayesianLogisticRegressionSGFS(**SHORT).fit(of(library, words), Y)
+
+
+DAYS = pd.Series(pd.date_range("2021-03-01", periods=40))
+OF_TIME = {
+    "dates": DAYS.astype("datetime64[us]"),
+    "dates in nanoseconds": DAYS.astype("datetime64[ns]"),
+    "dates of a zone": DAYS.dt.tz_localize("UTC"),
+    "durations": DAYS - DAYS[0],
+    "days": DAYS.dt.date,
+    "objects": (DAYS - DAYS[0]).astype(object),
+    "categories": DAYS.astype("category"),
+}
+
+
+@LIBRARIES
+@pytest.mark.parametrize("name", OF_TIME)
+@pytest.mark.parametrize("alone", [True, False])
+def test_dates_have_no_numbers_before_they_have_a_unit(library, name, alone):
+    """They have some in the unit of their type, which a file or a library chooses."""
+    if library != "pandas" and name == "categories":
+        pytest.skip("categories of dates are pandas' own")
+    day = {"when": OF_TIME[name]}
+    rows = of(library, pd.DataFrame(day) if alone else FRAME[["a", "b"]].assign(**day))
+    number = {"when": np.arange(40.0)}
+    numbers = of(library, pd.DataFrame(number) if alone else FRAME[["a", "b"]].assign(**number))
+    model = BayesianLinearRegressionSGFS(**SHORT)
+    message = r"X holds dates or times in column\(s\) 'when'"
+    for method in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            method(rows, Y.astype(float))
+    model.fit(numbers, Y.astype(float))
+    for asked in (model.predict, model.predict_interval, lambda X: average_effects(model, X)):
+        with pytest.raises(ValueError, match=message):
+            asked(rows)
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[us]", "datetime64[D]", "timedelta64[s]", object])
+def test_dates_in_an_array_have_no_numbers_either(dtype):
+    days = np.arange("2021-03-01", "2021-04-10", dtype="datetime64[D]")
+    when = (days - days[0] if dtype == "timedelta64[s]" else days).astype(dtype)[:, None]
+    for rows in (when, when.tolist() if dtype is object else list(when)):
+        with pytest.raises(ValueError, match=r"dates or times in column\(s\) 0"):
+            BayesianLinearRegressionSGFS(**SHORT).fit(rows, np.arange(40.0))
+    model = BayesianLinearRegressionSGFS(**SHORT).fit(np.arange(40.0)[:, None], np.arange(40.0))
+    with pytest.raises(ValueError, match=r"dates or times in column\(s\) 0"):
+        model.predict(when)
+    with pytest.raises(ValueError, match=r"dates or times in column\(s\) 0"):
+        average_effects(model, when)
+
+
+def test_dates_as_the_message_has_them_predict_the_same_in_any_unit():
+    """What is done by its words."""
+    day = np.timedelta64(1, "D")
+    as_days = [
+        ((DAYS.astype(f"datetime64[{unit}]") - np.datetime64("2020-01-01")) / day).to_frame("when")
+        for unit in ("us", "ns")
+    ]
+    model = BayesianLinearRegressionSGFS(**SHORT).fit(as_days[0], np.arange(40.0))
+    np.testing.assert_array_equal(model.predict(as_days[0]), model.predict(as_days[1]))
+    durations = [((DAYS - DAYS[0]).astype(f"timedelta64[{u}]") / day) for u in ("us", "ns")]
+    np.testing.assert_array_equal(*durations)
 
 
 def test_numbers_and_truth_values_beside_na_are_no_text():

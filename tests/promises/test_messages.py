@@ -57,13 +57,6 @@ def test_ordinary_weights_are_not_commented(mean, n_rows):
     assert small_weights(Posterior.of(Softmax(1, 2), X, y, 1.0)) == []
 
 
-def test_dates_in_a_data_frame_are_named():
-    pd = pytest.importorskip("pandas")
-    X = pd.DataFrame({"a": np.arange(20.0), "when": pd.date_range("2020", periods=20)})
-    with pytest.raises(ValueError, match=r"text or dates in column\(s\) 'when'"):
-        BayesianLogisticRegressionSGFS(**SHORT).fit(X, np.arange(20) % 2)
-
-
 def test_lengths_of_the_run_are_attributes_and_named_by_warnings():
     X, y = wine()
     model = BayesianLogisticRegressionSGFS("sgld", burn_in=5, thin=1, **SHORT)
