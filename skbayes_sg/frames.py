@@ -14,7 +14,6 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-
 _OF_TIME = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 

@@ -28,6 +28,7 @@ from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.few_draws import FewDraws
+from skbayes_sg.estimators.foreign_parameters import SignatureOfInit, require_known_parameters
 from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
@@ -150,9 +151,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _stream: Any = None  # of partial_fit
     _few: FewDraws | None = None  # that predict averages as all do
 
+    __signature__ = SignatureOfInit()
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         complete(cls)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        require_known_parameters(cls, args, kwargs)
+        return super().__new__(cls)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -18,6 +18,7 @@ from skbayes_sg.validation import require_choice, require_integer
 
 _PANELS = 5  # side by side
 _LEVELS = (0.5, 0.95)  # of the inner and the outer interval
+_MOST_DECADES = 20.0  # of an axis, on which a factor of ten is still a twentieth of the width
 
 
 @dataclass(eq=False, repr=False)
@@ -131,7 +132,8 @@ class CoefficientsDisplay:
         Raises
         ------
         ValueError
-            If the estimator has no coefficients or no odds, a class is unknown, or X is needed.
+            If the estimator has no coefficients or no odds, a class is unknown, X is needed, or
+            odds ratios span more than twenty decades.
         ImportError
             If matplotlib is not installed.
         """
@@ -185,11 +187,19 @@ class CoefficientsDisplay:
         Raises
         ------
         ValueError
-            If `max_features` is below 1, or the number of given Axes is not that of the classes.
+            If `max_features` is below 1, the number of given Axes is not that of the classes, or
+            odds ratios span more than twenty decades.
         ImportError
             If matplotlib is not installed.
         """
         self.shown_ = self._shown(max_features)
+        decades = np.ptp(self.outer[:, self.shown_]) / np.log(10)
+        if self.odds_ratio and decades > _MOST_DECADES:
+            raise ValueError(
+                f"odds_ratio: the intervals span {decades:.0f} decades, on which no ratio can be "
+                'read, as where the unit of a column is large; give per="sd" and X, or leave '
+                "odds_ratio out"
+            )
         n_panels = len(self.mean)
         n_columns = -(-n_panels // -(-n_panels // _PANELS))
         self.axes_ = axes_for(self, ax, n_panels, n_columns, **self._figure(n_panels, n_columns))

@@ -50,7 +50,7 @@ def to_arviz(
                 lp = groups["sample_stats"]["lp"]
                 lp /= estimator.diagnostics_.get("temperature", 1.0)
                 priors = log_priors(estimator, flat, kept)
-                lp += sum(priors.values()).reshape(shape)
+                lp += np.sum(list(priors.values()), axis=0).reshape(shape)
                 groups["log_prior"] = {name: of.reshape(shape) for name, of in priors.items()}
             else:  # it has been through more rows than these
                 del groups["sample_stats"]

@@ -68,10 +68,6 @@ class Sampler(BaseEstimator, ABC):
     """Whether it draws from the distribution of the target, which must be known in closed form."""
     asked_for = True
     """Whether the user gave the sampler, and so has its parameters."""
-    remedy = "take smaller steps"
-    """Remedy when a chain diverges: of parameters of the sampler, or of every estimator."""
-    bias_remedy = "take smaller steps"
-    """The same when the Stein ratio is not 1."""
     remedy_of_default = "scale the columns of X, or raise burn_in"
     """Remedy for both, where the user did not ask for the sampler: of every estimator."""
     follows_coordinates = False
@@ -80,6 +76,16 @@ class Sampler(BaseEstimator, ABC):
     """Whether steps may be rejected, so that draws are exact for any shape of the posterior."""
     draws_are_points = True
     """Whether draws are points of the chain, so that its Stein ratio holds for them."""
+
+    @property
+    def remedy(self) -> str:
+        """Remedy when a chain diverges: of parameters of the sampler, or of every estimator."""
+        return "take smaller steps"
+
+    @property
+    def bias_remedy(self) -> str:
+        """The same when the Stein ratio is not 1."""
+        return "take smaller steps"
 
     @property
     def advice(self) -> str:

@@ -29,9 +29,17 @@ class ConstantStep(PreconditionedSampler):
     structures: tuple[str, ...] = ("full", "diag", "scalar")
     """What `structure` may be."""
     refuses_streams = NEEDS_ROWS_AGAIN  # its distribution is that of the frozen step
-    bias_remedy = 'use structure="full", or SGFS'
-    remedy = 'use structure="full", or give a smaller step_size'
     steepest_column = 5.0  # its noise is that of minibatches, which walls stop
+
+    @property
+    def remedy(self) -> str:
+        if self.structure == "full" or not is_auto(self.step_size):
+            return "give a smaller step_size"
+        return 'use structure="full", or give a smaller step_size'
+
+    @property
+    def bias_remedy(self) -> str:
+        return "use SGFS" if self.structure == "full" else 'use structure="full", or SGFS'
 
     @property
     def starts_at_mode(self) -> bool:

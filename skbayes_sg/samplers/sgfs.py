@@ -31,6 +31,7 @@ _CHOICES = {
     "curvature": ("model", "empirical"),
     "adapt": ("burn_in", "always"),
 }
+_ALWAYS_STABLE = {"variant": "exact", "curvature": "model", "structure": "full"}
 
 
 @dataclass(eq=False, repr=False)
@@ -124,7 +125,6 @@ class SGFS(PreconditionedSampler):
     SGFS(alpha=2.0, structure='diag')
     """
 
-    remedy = 'raise alpha, or batch_size, or use structure="full"'
     bias_remedy = "raise alpha"
     remedy_of_default = 'raise burn_in, or use sampler="hmc"'
     follows_coordinates = True
@@ -142,6 +142,13 @@ class SGFS(PreconditionedSampler):
     replace: bool = False
     C: ArrayLike | None = None
     kappa: Callable[[int], float] | None = None
+
+    @property
+    def remedy(self) -> str:
+        for name, value in _ALWAYS_STABLE.items():
+            if getattr(self, name) != value:
+                return f'use {name}="{value}", or raise alpha'
+        return "raise alpha or batch_size"
 
     # -- parameters ---------------------------------------------------------------------------
 
@@ -289,7 +296,7 @@ class SGFS(PreconditionedSampler):
         return _STEEP_COLUMN / share
 
     def _always_stable(self) -> bool:
-        return (self.structure, self.variant, self.curvature) == ("full", "exact", "model")
+        return all(getattr(self, name) == value for name, value in _ALWAYS_STABLE.items())
 
 
 # -- P and W, in the formulas of the papers and of this package ---------------------------------

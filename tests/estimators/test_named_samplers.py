@@ -54,7 +54,7 @@ def test_classes_by_name_have_the_variance_that_only_the_prior_knows(name):
     model = BayesianLogisticRegressionSGFS(name, prior_precision=1.0, random_state=0)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(scale(X)[:, :2], y)
-    shift = model.coef_samples_.mean(axis=-2)[..., 0]
+    shift = model.model_.unpack(model.draws_)["coef"].mean(axis=-2)[..., 0]
     assert shift.std() * np.sqrt(3) == pytest.approx(1.0, abs=0.1)
     assert not any("next to no noise" in said for said in model._warnings)
     assert abs(model.diagnostics_["stein_ratio"] - 1) < 0.1

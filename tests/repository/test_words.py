@@ -126,6 +126,7 @@ def strings():
                 if isinstance(node, ast.Assign)
                 for target in node.targets
             }
+            targets |= {node.name for node in place if isinstance(node, ast.FunctionDef)}
             warned = not raised and not targets & {"remedy", "bias_remedy"}
             found.append((str(path.relative_to(ROOT)), line, text, cls, warned))
     return found
@@ -210,14 +211,31 @@ def test_the_walk_finds_what_it_is_for():
 
 # -- remedies ---------------------------------------------------------------------------------
 
+FORMS = {
+    "structure": ["full", "diag", "scalar"],
+    "variant": ["exact", "paper", "mandt"],
+    "curvature": ["model", "empirical"],
+    "step_size": [0.1],
+}
+
 
 @pytest.mark.parametrize("cls", sorted({*SAMPLERS.values(), IndependentDraws}, key=str))
 def test_remedies_name_parameters_of_the_sampler_or_of_every_estimator(cls):
-    for remedy in (cls.remedy, cls.bias_remedy):
-        assert not strange(remedy, {cls})
+    forms = [
+        cls(**{name: value})
+        for name, values in FORMS.items()
+        if name in parameters(cls)
+        for value in values
+    ]
+    for sampler in [cls(), *forms]:
+        for remedy in (sampler.remedy, sampler.bias_remedy):
+            assert not strange(remedy, {cls})
+            # no parameter is to be given the value that it has
+            for name, value in re.findall(r"use (\w+)=\"(\w+)\"", remedy):
+                assert getattr(sampler, name) != value
+        assert (sampler.advice, sampler.bias_advice) == (sampler.remedy, sampler.bias_remedy)
     assert not strange(cls.remedy_of_default)
     sampler = cls()
-    assert (sampler.advice, sampler.bias_advice) == (cls.remedy, cls.bias_remedy)
     sampler.asked_for = False
     twin = copy.copy(sampler)
     assert (twin.advice, twin.bias_advice) == (cls.remedy_of_default,) * 2
