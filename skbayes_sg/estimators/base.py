@@ -634,7 +634,7 @@ def require_squares(X, of_fit: bool) -> None:
     if values.size and max(values.max(), -values.min()) > np.sqrt(np.finfo(X.dtype).max):
         raise ValueError(
             "X holds values whose squares overflow; scale its columns, for example by "
-            "StandardScaler"
+            "MaxAbsScaler, which takes no squares"
         )
     if not of_fit:
         return

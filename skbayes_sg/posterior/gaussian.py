@@ -148,7 +148,7 @@ def finite(here: Expansion) -> Expansion:
     if not np.isfinite(here.curvature.diagonal()).all():
         raise ValueError(
             "X holds values whose squares overflow; scale its columns, for example by "
-            "StandardScaler"
+            "MaxAbsScaler, which takes no squares"
         )
     return here
 

@@ -23,6 +23,7 @@ from skbayes_sg import (
     BayesianRobustRegressor,
     DRBMClassifier,
 )
+from skbayes_sg.estimators import foreign_parameters
 from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
 
 LOG_LINKS = [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
@@ -57,6 +58,55 @@ ORDER = (
     *("class_weight", "n_predict_draws"),
 )
 SHARED = {"sampler", "prior_precision", "prior_mean", *ORDER[ORDER.index("n_chains") :][:7]}
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("random_sate", "did you mean random_state?"),
+        ("prior_precison", "did you mean prior_precision?"),
+        ("seed", "give random_state"),
+        ("alpha", "give prior_precision, the strength of the penalty"),
+        ("solver", "give sampler"),
+        ("step_size", "ConstantSGD, .* in skbayes_sg.samplers; give one as sampler"),
+        ("zzz", "it has .*sampler, .*random_state"),
+    ],
+)
+def test_a_parameter_of_other_libraries_is_refused_by_what_it_is_called_here(cls, name, said):
+    with pytest.raises(TypeError, match=rf"^{cls.__name__} has no parameter '{name}'; .*{said}"):
+        cls(**{name: 1})
+    with pytest.raises(TypeError, match=rf"^{cls.__name__} has no parameter '{name}'"):
+        cls(random_state=0, **{name: 1})
+
+
+def test_what_is_said_of_a_foreign_parameter_is_a_parameter_of_some_estimator():
+    known = set().union(*(inspect.signature(cls).parameters for cls in [*COEFFICIENTS, *NETWORKS]))
+    assert {name for name, _ in foreign_parameters._HERE.values()} <= known
+    with pytest.raises(TypeError, match=r"has no parameter 'C'; give prior_precision=1 / C"):
+        BayesianLogisticRegressionSGFS(C=1.0)
+    with pytest.raises(TypeError, match="has no parameter 'n_components'; give n_hidden"):
+        DRBMClassifier(n_components=3)
+    with pytest.raises(TypeError, match=r"no parameter 'penalty'; give prior, .*horseshoe"):
+        BayesianPoissonRegressor(penalty="l1")
+
+
+@EACH
+def test_the_signature_is_that_of_the_constructor(cls):
+    """A refusal of other names takes any; what reads signatures must not see that."""
+    of_init = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    assert list(inspect.signature(cls).parameters.values()) == of_init
+    first = [one.name for one in of_init if one.kind is not one.KEYWORD_ONLY]
+    with pytest.raises(TypeError, match=rf"^{cls.__name__} takes {', '.join(first)} by position"):
+        cls(*[None] * (len(first) + 1))
+
+    class Own(cls):
+        """Whoever takes any keyword decides on them."""
+
+        def __init__(self, **given):
+            super().__init__(**given)
+
+    assert Own(n_chains=3).n_chains == 3
 
 
 @EACH

@@ -1,0 +1,845 @@
+"""What an error says to do can be done, and helps: each message, then what it advises.
+
+A case is a call that is refused, and the same call after the remedy in the words of the message.
+Every message of the parts that users talk to, which ends with a remedy, has a case here or stands
+in `ELSEWHERE`.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler, scale
+
+import skbayes_sg
+from skbayes_sg import (
+    AbstentionDisplay,
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianOrdinalClassifier,
+    BayesianPoissonRegressor,
+    CoefficientsDisplay,
+    DRBMClassifier,
+    UncertaintyDisplay,
+)
+from skbayes_sg.inspection import (
+    average_effects,
+    contrast,
+    prediction_summary,
+    prior_sensitivity,
+    sandwich_summary,
+    totals,
+)
+from skbayes_sg.samplers import SGFS, ConstantSGD
+
+mpl.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 4, "thin": 1, "random_state": 0}
+GIVEN = SHORT | {"prior_precision": 1.0}
+N = 40
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.standard_normal((N, 3)), columns=["age", "income", "debt"])
+LINE = X["age"].to_numpy() + RNG.standard_normal(N)
+PAIR = np.where(LINE > 0, "yes", "no")
+THREE = np.array(["cold", "mild", "hot"])[np.digitize(LINE, [-0.7, 0.7])]
+COUNTS = RNG.poisson(np.exp(0.3 * LINE))
+EXPOSURE = RNG.uniform(1, 9, N)
+WEIGHT = 1.0 + np.arange(N) % 3
+TOWN = np.array(["Ghent", "Bruges"])[np.arange(N) % 2]
+LEVELS = pd.get_dummies(pd.Series(TOWN)).astype(float).add_prefix("town__").assign(rest__age=LINE)
+
+
+def logistic(**changes):
+    return BayesianLogisticRegressionSGFS(**GIVEN | changes)
+
+
+def linear(**changes):
+    return BayesianLinearRegressionSGFS(**GIVEN | changes)
+
+
+def poisson(**changes):
+    return BayesianPoissonRegressor(**GIVEN | changes)
+
+
+@cache
+def fitted(kind):
+    """Models of which something is asked; none is changed by it."""
+    models = {
+        "two": lambda: logistic().fit(X, PAIR),
+        "three": lambda: logistic().fit(X, THREE),
+        "line": lambda: linear().fit(X, LINE),
+        "learned": lambda: linear(prior_precision="learned").fit(X, LINE),
+        "rates": lambda: poisson().fit(X, COUNTS, exposure=EXPOSURE),
+        "offset": lambda: logistic().fit(X, PAIR, offset=LINE),
+        "stream": lambda: linear().partial_fit(X, LINE),
+        "words": lambda: make_pipeline(OneHotEncoder(sparse_output=False), linear()).fit(
+            pd.DataFrame({"town": TOWN, "same": "x"}), LINE
+        ),
+        "known words": lambda: make_pipeline(
+            OneHotEncoder(sparse_output=False, handle_unknown="ignore"), linear()
+        ).fit(towns(), LINE),
+        "counts": lambda: poisson().fit(X, COUNTS),
+        "ordered": lambda: ordinal(["cold", "mild", "hot"]).fit(X, THREE),
+        "raw": lambda: BayesianLogisticRegressionSGFS(**SHORT).fit(*cancer()),
+    }
+    return models[kind]()
+
+
+@cache
+def cancer():
+    return load_breast_cancer(return_X_y=True, as_frame=True)
+
+
+def scaled_cancer():
+    rows, y = cancer()
+    return scale(rows), y
+
+
+def ordinal(categories, **changes):
+    return BayesianOrdinalClassifier(
+        categories=categories, **SHORT | {"prior_precision": "learned"} | changes
+    )
+
+
+def ordered(names):
+    return pd.Series(pd.Categorical(THREE, categories=names.split(), ordered=True))
+
+
+def stream(model, *chunks, **first):
+    """After chunks of rows, each with its keywords."""
+    for rows, y, more in chunks:
+        model.partial_fit(rows, y, **first | more)
+        first = {}
+    return model
+
+
+CASES = {
+    # -- constructors --
+    "C": (
+        "give prior_precision=1 / C",
+        lambda: BayesianLogisticRegressionSGFS(C=0.1),
+        lambda: BayesianLogisticRegressionSGFS(prior_precision=1 / 0.1),
+    ),
+    "by position": (
+        "give the others by keyword",
+        lambda: BayesianLogisticRegressionSGFS(None, 1.0, True),
+        lambda: BayesianLogisticRegressionSGFS(None, 1.0, fit_intercept=True),
+    ),
+    "no layers": (
+        "give at least one hidden layer, or use BayesianLogisticRegression",
+        lambda: BayesianMLPClassifier((), **SHORT).fit(X, PAIR),
+        lambda: BayesianLogisticRegressionSGFS(**GIVEN).fit(X, PAIR),
+    ),
+    # -- X and y --
+    "text": (
+        "encode text first, for example with OneHotEncoder in a ColumnTransformer",
+        lambda: linear().fit(pd.DataFrame({"town": TOWN}), LINE),
+        lambda: make_pipeline(OneHotEncoder(sparse_output=False), linear()).fit(
+            pd.DataFrame({"town": TOWN}), LINE
+        ),
+    ),
+    "dates": (
+        '(dates - numpy.datetime64("2020-01-01")) / numpy.timedelta64(1, "D")',
+        lambda: linear().fit(pd.DataFrame({"when": pd.date_range("2021", periods=N)}), LINE),
+        lambda: linear().fit(
+            pd.DataFrame(
+                {
+                    "when": (
+                        pd.Series(pd.date_range("2021", periods=N)) - np.datetime64("2020-01-01")
+                    )
+                    / np.timedelta64(1, "D")
+                }
+            ),
+            LINE,
+        ),
+    ),
+    "large X": (
+        "scale its columns, for example by MaxAbsScaler, which takes no squares",
+        lambda: linear().fit(1e200 * X, LINE),
+        lambda: linear().fit(MaxAbsScaler().fit_transform(1e200 * X), LINE),
+    ),
+    "small X": (
+        "multiply such columns by a constant, or leave them out",
+        lambda: linear().fit(1e-200 * X, LINE),
+        lambda: linear().fit(1e200 * (1e-200 * X), LINE),
+    ),
+    "small y": (
+        "divide y by its scale",
+        lambda: linear().fit(X, 1e-300 * LINE),
+        lambda: linear().fit(X, (1e-300 * LINE) / np.abs(1e-300 * LINE).max()),
+    ),
+    "large y": (
+        "divide it by its scale",
+        lambda: linear().fit(X, 1e200 * LINE),
+        lambda: linear().fit(X, (1e200 * LINE) / np.abs(1e200 * LINE).max()),
+    ),
+    "far column": (
+        "or leave out a column that has one value",
+        lambda: linear(prior_precision="learned").fit(X.assign(age=X["age"] * 1e3 + 1e18), LINE),
+        lambda: linear(prior_precision="learned").fit(X.drop(columns="age"), LINE),
+    ),
+    "y with gaps": (
+        "Input y contains NaN",
+        lambda: linear().fit(X, np.where(np.arange(N) == 3, np.nan, LINE)),
+        lambda: linear().fit(X[np.arange(N) != 3], LINE[np.arange(N) != 3]),
+    ),
+    "labels with gaps": (
+        "leave out the rows without one",
+        lambda: logistic().fit(X, np.where(np.arange(N) == 3, None, PAIR)),
+        lambda: logistic().fit(X[np.arange(N) != 3], PAIR[np.arange(N) != 3]),
+    ),
+    "labels of two types": (
+        "give them one type, for example by np.asarray(labels).astype(str)",
+        lambda: logistic().fit(X, np.array([1, "a"] * 20, dtype=object)),
+        lambda: logistic().fit(X, np.array([1, "a"] * 20, dtype=object).astype(str)),
+    ),
+    "one class": (
+        "at least two classes are needed",
+        lambda: logistic().fit(X, np.zeros(N)),
+        lambda: logistic().fit(X, PAIR),
+    ),
+    "weights leave one class": (
+        "at least two classes are needed",
+        lambda: logistic().fit(X, PAIR, sample_weight=(PAIR == "yes") * 1.0),
+        lambda: logistic().fit(X, PAIR, sample_weight=WEIGHT),
+    ),
+    "no weight": (
+        "at least one row needs a positive weight",
+        lambda: linear().fit(X, LINE, sample_weight=np.zeros(N)),
+        lambda: linear().fit(X, LINE, sample_weight=WEIGHT),
+    ),
+    "no class has a weight": (
+        "at least two classes need a positive weight",
+        lambda: logistic(class_weight={"yes": 0, "no": 0}).fit(X, PAIR),
+        lambda: logistic(class_weight={"yes": 1, "no": 2}).fit(X, PAIR),
+    ),
+    "y of objects with gaps": (
+        "leave out the rows without a target",
+        lambda: linear().fit(X, pd.Series([None, *LINE[1:]], dtype=object)),
+        lambda: linear().fit(X[1:], LINE[1:]),
+    ),
+    # -- what is known of rows --
+    "offset of other rows": (
+        "offset must have shape (40,)",
+        lambda: linear().fit(X, LINE, offset=np.zeros(N - 1)),
+        lambda: linear().fit(X, LINE, offset=np.zeros(N)),
+    ),
+    "exposure of other rows": (
+        "exposure must have shape (40,), one for each row",
+        lambda: poisson().fit(X, COUNTS, exposure=EXPOSURE[1:]),
+        lambda: poisson().fit(X, COUNTS, exposure=EXPOSURE),
+    ),
+    "no exposure": (
+        "leave out rows without exposure",
+        lambda: poisson().fit(X, COUNTS, exposure=EXPOSURE * (WEIGHT > 1)),
+        lambda: poisson().fit(X[WEIGHT > 1], COUNTS[WEIGHT > 1], exposure=EXPOSURE[WEIGHT > 1]),
+    ),
+    "exposure twice": (
+        "give one of them",
+        lambda: poisson().fit(X, COUNTS, exposure=EXPOSURE, offset=np.log(EXPOSURE)),
+        lambda: poisson().fit(X, COUNTS, exposure=EXPOSURE),
+    ),
+    "exposure without a log link": (
+        "give offset, which is added to the linear predictor",
+        lambda: linear().fit(X, LINE, exposure=EXPOSURE),
+        lambda: linear().fit(X, LINE, offset=EXPOSURE),
+    ),
+    "prediction without exposure": (
+        "offset=0, or exposure=1, predicts for a unit",
+        lambda: fitted("rates").predict(X),
+        lambda: (fitted("rates").predict(X, offset=0), fitted("rates").predict(X, exposure=1)),
+    ),
+    "prediction without offset": (
+        "give that of the rows too: offset=0 predicts",
+        lambda: fitted("offset").predict_proba(X),
+        lambda: fitted("offset").predict_proba(X, offset=0),
+    ),
+    "rows of the fit without exposure": (
+        "give it again as offset, of an exposure its logarithm",
+        lambda: prior_sensitivity(fitted("rates"), X, COUNTS),
+        lambda: (
+            prior_sensitivity(fitted("rates"), X, COUNTS, offset=np.log(EXPOSURE)),
+            fitted("rates").predicted_covariance(X, COUNTS, offset=np.log(EXPOSURE)),
+            fitted("rates").to_arviz(X, COUNTS, offset=np.log(EXPOSURE)),
+            sandwich_summary(fitted("rates"), X, COUNTS, offset=np.log(EXPOSURE)),
+        ),
+    ),
+    "covariance without exposure": (
+        "give it again as offset, of an exposure its logarithm",
+        lambda: fitted("rates").predicted_covariance(X, COUNTS),
+        lambda: fitted("rates").predicted_covariance(X, COUNTS, offset=np.log(EXPOSURE)),
+    ),
+    "means of labels": (
+        "leave them out",
+        lambda: prior_sensitivity(fitted("two"), X, PAIR, var_weights=WEIGHT),
+        lambda: prior_sensitivity(fitted("two"), X, PAIR),
+    ),
+    "means of other rows": (
+        "the number of observations of which each y is the mean",
+        lambda: linear().fit(X, LINE, var_weights=WEIGHT[1:]),
+        lambda: linear().fit(X, LINE, var_weights=WEIGHT),
+    ),
+    "means of nothing": (
+        "leave out rows of no observation",
+        lambda: linear().fit(X, LINE, var_weights=WEIGHT - 1),
+        lambda: linear().fit(X[WEIGHT > 1], LINE[WEIGHT > 1], var_weights=WEIGHT[WEIGHT > 1] - 1),
+    ),
+    # -- samplers --
+    "unknown sampler": (
+        "sampler must be one of ['constant_sgd', 'hmc'",
+        lambda: linear(sampler="nuts").fit(X, LINE),
+        lambda: linear(sampler="hmc").fit(X, LINE),
+    ),
+    "parameter of no sampler": (
+        'set_params(sampler="sgfs", sampler__alpha=2.0)',
+        lambda: linear().set_params(sampler__alpha=2.0),
+        lambda: linear().set_params(sampler="sgfs", sampler__alpha=2.0),
+    ),
+    **{
+        f"{wrong}": (
+            remedy,
+            lambda wrong=wrong: logistic(sampler=wrong).fit(*scaled_cancer()),
+            lambda right=right: logistic(sampler=right).fit(*scaled_cancer()),
+        )
+        for remedy, wrong, right in (
+            (
+                'use variant="exact"',
+                SGFS(variant="paper", batch_size=50),
+                SGFS(variant="exact", batch_size=50),
+            ),
+            (
+                "or raise alpha",
+                SGFS(variant="paper", batch_size=51),
+                SGFS(100.0, variant="paper", batch_size=51),
+            ),
+            (
+                'use curvature="model"',
+                SGFS(curvature="empirical", batch_size=50),
+                SGFS(curvature="model", batch_size=50),
+            ),
+            (
+                "or raise alpha",
+                SGFS(curvature="empirical", batch_size=51),
+                SGFS(9.0, curvature="empirical", batch_size=51),
+            ),
+            (
+                "give a smaller step_size",
+                ConstantSGD(step_size=5.0, batch_size=50),
+                ConstantSGD(step_size=0.5, batch_size=50),
+            ),
+        )
+    },
+    # -- priors --
+    "precision of zero": (
+        "use a small number for a weak prior",
+        lambda: linear(prior_precision=0.0).fit(X, LINE),
+        lambda: linear(prior_precision=1e-6).fit(X, LINE),
+    ),
+    "precision of zero for a column": (
+        "use small numbers",
+        lambda: linear(prior_precision=[1.0, 0.0, 1.0]).fit(X, LINE),
+        lambda: linear(prior_precision=[1.0, 1e-6, 1.0]).fit(X, LINE),
+    ),
+    "prior of another order": (
+        "give the categories of that fit",
+        lambda: ordinal(["hot", "mild", "cold"], prior=fitted("ordered").posterior_).fit(X, THREE),
+        lambda: ordinal(["cold", "mild", "hot"], prior=fitted("ordered").posterior_).fit(X, THREE),
+    ),
+    "precision and horseshoe": (
+        'prior_precision must be "learned"',
+        lambda: linear(prior="horseshoe").fit(X, LINE),
+        lambda: linear(prior="horseshoe", prior_precision="learned").fit(X, LINE),
+    ),
+    "groups and horseshoe": (
+        "prior_groups must be None",
+        lambda: linear(prior="horseshoe", prior_precision="learned", prior_groups="feature").fit(
+            X, LINE
+        ),
+        lambda: linear(prior="horseshoe", prior_precision="learned").fit(X, LINE),
+    ),
+    "prior and precision": (
+        "leave both at their defaults, or prior=None",
+        lambda: linear(
+            prior=fitted("line").posterior_, prior_precision="learned", prior_mean=1.0
+        ).fit(X, LINE),
+        lambda: (
+            linear(prior=fitted("line").posterior_, prior_precision="learned").fit(X, LINE),
+            linear(prior=None, prior_precision="learned", prior_mean=1.0).fit(X, LINE),
+        ),
+    ),
+    "prior of other columns": (
+        "select the columns of X by prior.feature_names",
+        lambda: linear(prior=fitted("line").posterior_, prior_precision="learned").fit(
+            X[["debt", "age", "income"]], LINE
+        ),
+        lambda: linear(prior=fitted("line").posterior_, prior_precision="learned").fit(
+            X[["debt", "age", "income"]][list(fitted("line").posterior_.feature_names)], LINE
+        ),
+    ),
+    "prior of another model": (
+        "give the posterior_ of a fit of the same kind of estimator",
+        lambda: poisson(prior=fitted("line").posterior_, prior_precision="learned").fit(X, COUNTS),
+        lambda: poisson(prior=fitted("rates").posterior_, prior_precision="learned").fit(X, COUNTS),
+    ),
+    "prior and groups": (
+        "leave one of them None",
+        lambda: linear(
+            prior=fitted("line").posterior_, prior_precision="learned", prior_groups="feature"
+        ).fit(X, LINE),
+        lambda: linear(prior=fitted("line").posterior_, prior_precision="learned").fit(X, LINE),
+    ),
+    "groups without names": (
+        'give a DataFrame (of a transformer: set_output(transform="pandas")), or a dict of',
+        lambda: linear(prior_precision="learned", prior_groups="prefix").fit(X.to_numpy(), LINE),
+        lambda: (
+            linear(prior_precision="learned", prior_groups="prefix").fit(LEVELS, LINE),
+            linear(prior_precision="learned", prior_groups={"a": [0, 1]}).fit(X.to_numpy(), LINE),
+        ),
+    ),
+    "names without groups": (
+        "give a dict of columns",
+        lambda: linear(prior_precision="learned", prior_groups="prefix").fit(X, LINE),
+        lambda: linear(prior_precision="learned", prior_groups={"a": ["age"]}).fit(X, LINE),
+    ),
+    "a group of nothing": (
+        "leave it out",
+        lambda: linear(prior_precision="learned", prior_groups={"a": []}).fit(X, LINE),
+        lambda: linear(prior_precision="learned", prior_groups={"b": ["age"]}).fit(X, LINE),
+    ),
+    "two groups of a column": (
+        "a column has one prior precision",
+        lambda: linear(
+            prior_precision="learned", prior_groups={"a": ["age"], "b": ["age", "debt"]}
+        ).fit(X, LINE),
+        lambda: linear(prior_precision="learned", prior_groups={"a": ["age"], "b": ["debt"]}).fit(
+            X, LINE
+        ),
+    ),
+    "a group called other": (
+        "give it another name, or all its columns",
+        lambda: linear(prior_precision="learned", prior_groups={"other": ["age"]}).fit(X, LINE),
+        lambda: linear(prior_precision="learned", prior_groups={"another": ["age"]}).fit(X, LINE),
+    ),
+    "an unknown column in a group": (
+        "columns are names or numbers",
+        lambda: linear(prior_precision="learned", prior_groups={"a": ["ages"]}).fit(X, LINE),
+        lambda: linear(prior_precision="learned", prior_groups={"a": ["age", 2]}).fit(X, LINE),
+    ),
+    "covariance under groups": (
+        "set prior_groups=None and prior=None",
+        lambda: (
+            linear(prior_precision="learned", prior_groups="feature")
+            .fit(X, LINE)
+            .predicted_covariance(X, LINE)
+        ),
+        lambda: linear(prior_precision="learned").fit(X, LINE).predicted_covariance(X, LINE),
+    ),
+    "a prior learned at a temperature": (
+        "give prior_precision numbers",
+        lambda: BayesianMLPRegressor(
+            (2,), prior_precision=skbayes_sg.VariationalEM(), temperature=0.5, **SHORT
+        ).fit(X, LINE),
+        lambda: BayesianMLPRegressor((2,), prior_precision=1.0, temperature=0.5, **SHORT).fit(
+            X, LINE
+        ),
+    ),
+    # -- streams --
+    "a stream without its classes": (
+        "classes must be given in the first call of partial_fit",
+        lambda: logistic().partial_fit(X, PAIR),
+        lambda: logistic().partial_fit(X, PAIR, classes=["no", "yes"]),
+    ),
+    "balanced classes of a stream": (
+        "give a dict",
+        lambda: logistic(class_weight="balanced").partial_fit(X, PAIR, classes=["no", "yes"]),
+        lambda: logistic(class_weight={"no": 1, "yes": 2}).partial_fit(
+            X, PAIR, classes=["no", "yes"]
+        ),
+    ),
+    "offsets of some chunks": (
+        "give offset=0 where it is zero",
+        lambda: stream(linear(), (X, LINE, {"offset": np.ones(N)}), (X, LINE, {})),
+        lambda: stream(linear(), (X, LINE, {"offset": np.ones(N)}), (X, LINE, {"offset": 0.0})),
+    ),
+    "weights of nothing in a stream": (
+        "give larger weights, or noise_prior a larger shape, or noise_variance a number",
+        lambda: linear().partial_fit(X, LINE, sample_weight=np.full(N, 1e-9)).coef_,
+        lambda: (
+            linear().partial_fit(X, LINE, sample_weight=np.ones(N)).coef_,
+            linear(noise_prior=(3.0, 1.0))
+            .partial_fit(X, LINE, sample_weight=np.full(N, 1e-9))
+            .coef_,
+            linear(noise_variance=1.0).partial_fit(X, LINE, sample_weight=np.full(N, 1e-9)).coef_,
+        ),
+    ),
+    "a prior learned from one row": (
+        "give a larger first chunk, or numbers",
+        lambda: linear(prior_precision=skbayes_sg.VariationalEM()).partial_fit(X[:1], LINE[:1]),
+        lambda: (
+            linear(prior_precision=skbayes_sg.VariationalEM()).partial_fit(X, LINE),
+            linear(prior_precision=1.0).partial_fit(X[:1], LINE[:1]),
+        ),
+    ),
+    "a stream of two orders": (
+        "give all chunks one type, or give categories",
+        lambda: stream(
+            ordinal(None), (X, ordered("cold mild hot"), {}), (X, ordered("hot mild cold"), {})
+        ),
+        lambda: (
+            stream(ordinal(None), *[(X, ordered("cold mild hot"), {})] * 2),
+            stream(
+                ordinal(["cold", "mild", "hot"]),
+                (X, ordered("cold mild hot"), {}),
+                (X, ordered("hot mild cold"), {}),
+            ),
+        ),
+    ),
+    "a stream by a sampler": (
+        "set sampler=None",
+        lambda: linear(sampler="hmc").partial_fit(X, LINE),
+        lambda: linear(sampler=None).partial_fit(X, LINE),
+    ),
+    "a stream under a horseshoe": (
+        "call fit, or set prior=None",
+        lambda: linear(prior="horseshoe", prior_precision="learned").partial_fit(X, LINE),
+        lambda: (
+            linear(prior="horseshoe", prior_precision="learned").fit(X, LINE),
+            linear(prior=None).partial_fit(X, LINE),
+        ),
+    ),
+    "a stream that forgets all": (
+        "1 forgets nothing",
+        lambda: linear(forgetting_factor=0.0).partial_fit(X, LINE),
+        lambda: linear(forgetting_factor=1).partial_fit(X, LINE),
+    ),
+    "an intercept in mid-stream": (
+        "take a new estimator, or call fit",
+        lambda: (
+            stream(linear(), (X, LINE, {})).set_params(fit_intercept=False).partial_fit(X, LINE)
+        ),
+        lambda: (
+            clone(linear()).set_params(fit_intercept=False).partial_fit(X, LINE),
+            stream(linear(), (X, LINE, {})).set_params(fit_intercept=False).fit(X, LINE),
+        ),
+    ),
+    "a network that learns its prior from a stream": (
+        "learn it with fit on a part of the data, and give the numbers",
+        lambda: BayesianMLPRegressor(
+            (2,), prior_precision=skbayes_sg.VariationalEM(), temperature=1.0, **SHORT
+        ).partial_fit(X, LINE, n_total=1000),
+        lambda: BayesianMLPRegressor(
+            (2,), prior_precision=1.0, temperature=1.0, **SHORT
+        ).partial_fit(X, LINE, n_total=1000),
+    ),
+    "likelihood of a stream": (
+        "fit the model to rows at hand",
+        lambda: prior_sensitivity(fitted("stream"), X, LINE),
+        lambda: prior_sensitivity(linear().fit(X, LINE), X, LINE),
+    ),
+    # -- levels and orders --
+    "a new level": (
+        'leave out such rows, or set new_levels to "sample" or "zero"',
+        lambda: (
+            linear(prior_precision="learned", prior_groups="prefix", new_levels="refuse")
+            .fit(LEVELS, LINE)
+            .predict(LEVELS * [0, 0, 1])
+        ),
+        lambda: (
+            linear(prior_precision="learned", prior_groups="prefix", new_levels="zero")
+            .fit(LEVELS, LINE)
+            .predict(LEVELS * [0, 0, 1])
+        ),
+    ),
+    "categories without a label": (
+        "categories must have all labels, from the lowest to the highest",
+        lambda: BayesianOrdinalClassifier(categories=["cold", "hot"], **GIVEN).fit(X, THREE),
+        lambda: BayesianOrdinalClassifier(categories=["cold", "mild", "hot"], **GIVEN).fit(
+            X, THREE
+        ),
+    ),
+    # -- tables --
+    "groups of a given prior": (
+        'as those of prior_precision="learned" are',
+        lambda: fitted("line").summary(groups=True),
+        lambda: fitted("learned").summary(groups=True),
+    ),
+    "positive of three": (
+        "with more, and in an order, leave it out",
+        lambda: fitted("three").summary(positive="hot"),
+        lambda: fitted("three").summary(),
+    ),
+    "a reference of two": (
+        "with two, coefficients are those of classes_[1] against classes_[0]",
+        lambda: fitted("two").summary(reference="yes"),
+        lambda: fitted("two").summary(),
+    ),
+    "a level of 95": (
+        "give a probability such as 0.95",
+        lambda: fitted("two").summary(95),
+        lambda: fitted("two").summary(0.95),
+    ),
+    "no region": (
+        "give the largest effect that does not matter, or two ends",
+        lambda: fitted("two").summary(rope=-0.1),
+        lambda: (fitted("two").summary(rope=0.1), fitted("two").summary(rope=(-0.1, 0.2))),
+    ),
+    "a scaler that turns": (
+        "scaler must be fitted and shift and stretch each column, as StandardScaler does",
+        lambda: fitted("two").summary(scaler=PCA(3).fit(X)),
+        lambda: fitted("two").summary(scaler=StandardScaler().fit(X)),
+    ),
+    "a scaler of other columns": (
+        "give the step that comes right before the estimator",
+        lambda: fitted("two").summary(scaler=StandardScaler().fit(X[["age"]])),
+        lambda: fitted("two").summary(scaler=StandardScaler().fit(X)),
+    ),
+    "other rows than those of the fit": (
+        "needs X and y of the fit",
+        lambda: prior_sensitivity(fitted("line"), X[:9], LINE[:9]),
+        lambda: prior_sensitivity(fitted("line"), X, LINE),
+    ),
+    "one group of scores": (
+        "leave groups out, or give labels of rows that depend on each other",
+        lambda: sandwich_summary(fitted("line"), X, LINE, groups=np.zeros(N)),
+        lambda: (
+            sandwich_summary(fitted("line"), X, LINE),
+            sandwich_summary(fitted("line"), X, LINE, groups=np.arange(N) // 4),
+        ),
+    ),
+    "totals by nothing": (
+        "give one of its names, or an array",
+        lambda: totals(fitted("line"), X, by="town"),
+        lambda: (totals(fitted("line"), X, by="age"), totals(fitted("line"), X, by=TOWN)),
+    ),
+    "totals by gaps": (
+        "give such rows a label of their own, or leave them out",
+        lambda: totals(fitted("line"), X, by=np.where(WEIGHT > 1, TOWN, None)),
+        lambda: totals(fitted("line"), X, by=np.where(WEIGHT > 1, TOWN, "other")),
+    ),
+    "queries": (
+        "give some of them by X.collect() or X.compute()",
+        lambda: prediction_summary(fitted("line"), polars().from_pandas(X).lazy()),
+        lambda: prediction_summary(fitted("line"), polars().from_pandas(X).lazy().collect()),
+    ),
+    # -- effects --
+    "odds of a regression": (
+        'take "ratio", or "difference"',
+        lambda: average_effects(fitted("line"), X, scale="odds_ratio"),
+        lambda: average_effects(fitted("line"), X, scale="difference"),
+    ),
+    "effects on one of three": (
+        "with more, each has a row",
+        lambda: average_effects(fitted("three"), X, positive="hot"),
+        lambda: average_effects(fitted("three"), X),
+    ),
+    "ratios of numbers of any sign": (
+        'take "difference"',
+        lambda: contrast(fitted("line"), X[:5] - 3, X[:5] + 3, kind="ratio"),
+        lambda: contrast(fitted("line"), X[:5] - 3, X[:5] + 3, kind="difference"),
+    ),
+    "effects of an unknown column": (
+        "give positions below 3, or names such as 'age'",
+        lambda: average_effects(fitted("line"), X, ["ages"]),
+        lambda: (
+            average_effects(fitted("line"), X, [0]),
+            average_effects(fitted("line"), X, "age"),
+        ),
+    ),
+    "derivatives of words": (
+        'leave it out, or set kind="auto"',
+        lambda: average_effects(fitted("words"), towns(), "town", kind="derivative"),
+        lambda: average_effects(fitted("words"), towns(), "town", kind="auto"),
+    ),
+    "effects of one value": (
+        "leave it out of features",
+        lambda: average_effects(fitted("words"), towns(), ["town", "same"]),
+        lambda: average_effects(fitted("words"), towns(), ["town"]),
+    ),
+    "an unknown level": (
+        "give one such as 'Bruges'",
+        lambda: average_effects(fitted("words"), towns(), "town", reference={"town": "Rome"}),
+        lambda: average_effects(fitted("words"), towns(), "town", reference={"town": "Ghent"}),
+    ),
+    "a level of what is not compared": (
+        "leave it out",
+        lambda: average_effects(fitted("line"), X, "age", reference={"debt": 0.0}),
+        lambda: average_effects(fitted("line"), X, "age"),
+    ),
+    "effects with exposures of other rows": (
+        "a number for each of 40 rows, or one for all",
+        lambda: average_effects(fitted("rates"), X, exposure=EXPOSURE[1:]),
+        lambda: (
+            average_effects(fitted("rates"), X, exposure=EXPOSURE),
+            average_effects(fitted("rates"), X, exposure=1.0),
+        ),
+    ),
+    "effects of gaps": (
+        "leave it out of features",
+        lambda: average_effects(fitted("line"), X.assign(debt=np.nan), ["debt"]),
+        lambda: average_effects(fitted("line"), X, ["age"]),
+    ),
+    "levels of two types": (
+        "give them one type, for example str",
+        lambda: average_effects(fitted("words"), towns().assign(town=["x", 1] * 20), "town"),
+        lambda: average_effects(
+            fitted("known words"), towns().assign(town=["x", "1"] * 20), "town"
+        ),
+    ),
+    "rows beyond numbers": (
+        "leave out rows so far from those of the fit",
+        lambda: average_effects(fitted("counts"), pd.concat([X, 1e5 * X[:1]]), "age"),
+        lambda: average_effects(fitted("counts"), X, "age"),
+    ),
+    # -- pictures --
+    "axes of another picture": (
+        "leave ax out for a figure of its own",
+        lambda: CoefficientsDisplay.from_estimator(fitted("three"), ax=plt.figure().subplots()),
+        lambda: CoefficientsDisplay.from_estimator(fitted("three")),
+    ),
+    "a slice of one column": (
+        "a slice needs two",
+        lambda: UncertaintyDisplay.from_estimator(logistic().fit(X[["age"]], PAIR), X[["age"]]),
+        lambda: UncertaintyDisplay.from_estimator(fitted("two"), X, features=["age", "debt"]),
+    ),
+    "a slice through gaps": (
+        "all cells of column 'debt' are missing; leave it out",
+        lambda: UncertaintyDisplay.from_estimator(
+            fitted("two"), X.assign(debt=np.nan), features=["age", "income"]
+        ),
+        lambda: UncertaintyDisplay.from_estimator(
+            logistic().fit(X[["age", "income"]], PAIR), X[["age", "income"]]
+        ),
+    ),
+    "probabilities without labels": (
+        "give classes, the label of each column",
+        lambda: AbstentionDisplay.from_predictions([0, 1, 1], np.full((3, 3), 1 / 3)),
+        lambda: AbstentionDisplay.from_predictions(
+            [0, 1, 1], np.full((3, 3), 1 / 3), classes=[0, 1, 2]
+        ),
+    ),
+    "odds ratios of raw columns": (
+        'give per="sd" and X, or leave odds_ratio out',
+        lambda: CoefficientsDisplay.from_estimator(fitted("raw"), odds_ratio=True),
+        lambda: (
+            CoefficientsDisplay.from_estimator(
+                fitted("raw"), cancer()[0], per="sd", odds_ratio=True
+            ),
+            CoefficientsDisplay.from_estimator(fitted("raw")),
+        ),
+    ),
+    "odds ratios of a regression": (
+        "leave it out",
+        lambda: CoefficientsDisplay.from_estimator(fitted("line"), odds_ratio=True),
+        lambda: CoefficientsDisplay.from_estimator(fitted("line")),
+    ),
+    "standard deviations without rows": (
+        "give some of them",
+        lambda: CoefficientsDisplay.from_estimator(fitted("line"), per="sd"),
+        lambda: CoefficientsDisplay.from_estimator(fitted("line"), X, per="sd"),
+    ),
+    "classes of two": (
+        "leave it out",
+        lambda: CoefficientsDisplay.from_estimator(fitted("two"), classes=["yes"]),
+        lambda: CoefficientsDisplay.from_estimator(fitted("two")),
+    ),
+    "coefficients of a network": (
+        "give one of the",
+        lambda: CoefficientsDisplay.from_estimator(DRBMClassifier(2, **SHORT).fit(X, PAIR)),
+        lambda: CoefficientsDisplay.from_estimator(fitted("two")),
+    ),
+}
+
+ELSEWHERE = {
+    # of results that are not finite, which no one call leads to: promises/test_fuzz.py
+    "is not finite; ",
+    # what derives from which class: promises/test_messages.py, docs/extending.md
+    "derive it from skbayes_sg.models.predictor.Predictor",
+    # without a remedy
+    "parameters are too many for one",
+    "to the highest; got ",
+    "one per class and feature, shape .*; got ",
+    " must be one number or .*, for .*; got ",
+    "cannot undo any numbers",
+    # rows on disk and on workers: data/test_on_disk.py, data/test_on_workers.py
+    "var_weights: rows that are read in blocks have none",
+    "impute or leave out such rows",
+    "contains NaN or infinity in .*; leave out such rows",
+    "sample_weight is 0 for all but very few rows",
+    "of rows on workers would have the same random numbers",
+    # chains that fail: inference/test_stream.py
+    "cannot be learned from the first chunk",
+    # memory that is full: promises/test_messages.py
+    "to_arviz: a number for each of",
+    # a posterior without a mode: inspection/test_sandwich.py
+    "the Hessian of the log posterior is not definite",
+}
+"""Messages by a part of them, whose remedy is tried in the test that is named, or cannot be."""
+
+
+def towns():
+    return pd.DataFrame({"town": TOWN, "same": "x"})
+
+
+def polars():
+    return pytest.importorskip("polars")
+
+
+@cache
+def said(name):
+    """The message of a case."""
+    with pytest.raises((ValueError, TypeError)) as error:
+        CASES[name][1]()
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_remedy_can_be_applied_and_helps(name):
+    remedy, _, right = CASES[name]
+    assert remedy in said(name)
+    right()
+
+
+# -- every message ----------------------------------------------------------------------------
+
+ROOT = Path(skbayes_sg.__file__).parent
+PARTS = ["estimators/*.py", "inspection/*.py", "data/row_metadata.py", "frames.py"]
+
+
+def remedies():
+    """(file, pattern) of each message that has a remedy: something after a semicolon."""
+    for part in PARTS:
+        for path in sorted(ROOT.glob(part)):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
+                    continue
+                for text in node.exc.args[:1]:
+                    pieces = getattr(text, "values", [text])
+                    words = [getattr(piece, "value", None) for piece in pieces]
+                    words = [word if isinstance(word, str) else None for word in words]
+                    if any("; " in word for word in words if word):
+                        pattern = "".join(".*" if w is None else re.escape(w) for w in words)
+                        yield path.name, pattern
+
+
+def test_every_remedy_is_tried():
+    found = {
+        pattern: file
+        for file, pattern in remedies()
+        if not any(re.fullmatch(pattern, said(name), re.DOTALL) for name in CASES)
+    }
+    plain = {re.sub(r"\\(.)", r"\1", pattern) for pattern in found}
+    missing = {text for text in plain if not any(part in text for part in ELSEWHERE)}
+    assert not missing
+    assert not {part for part in ELSEWHERE if not any(part in text for text in plain)}
