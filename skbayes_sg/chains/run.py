@@ -67,7 +67,7 @@ def in_parallel(
     BLAS runs with one thread. The products of a step are too small for two threads, workers must
     not compete for cores, and a sum that is split over threads rounds differently.
     """
-    tasks = list(map(delayed(partial(_until, _LIMIT.get().end, function)), each))
+    tasks = list(map(delayed(partial(_as_here, _LIMIT.get().end, np.geterr(), function)), each))
     with one_thread():  # outermost, as threads of one process share the limit
         return parallel(n_jobs, n_elements, len(tasks))(tasks)
 
@@ -108,9 +108,12 @@ def time_limit(end: float) -> Iterator[list[str]]:
         _LIMIT.reset(before)
 
 
-def _until(end: float, function: Callable, *args: Any) -> Any:
-    """Call a function in another thread or process, under the limit of this one."""
-    with time_limit(end):
+def _as_here(end: float, floating: Any, function: Callable, *args: Any) -> Any:
+    """Call a function in another thread or process, under the limit and errstate of this one.
+
+    NumPy's treatment of overflow belongs to the thread, as the limit does.
+    """
+    with time_limit(end), np.errstate(**floating):
         return function(*args)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks
+from skbayes_sg.data.rows import Batch, Data, InMemory, aligned, row_blocks
 from skbayes_sg.data.threads import ahead, total_of
 from skbayes_sg.linalg.sizes import bytes_to_keep
 
@@ -197,7 +197,7 @@ class Reader:
 
     def read(self, rows: slice) -> NDArray:
         """A block, without a check of its numbers."""
-        return np.ascontiguousarray(_read(self.X, rows), dtype=self.dtype)
+        return aligned(_read(self.X, rows), self.dtype)
 
 
 class OnDisk(Source):

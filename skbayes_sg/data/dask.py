@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.blockwise import Reader, Source, entrywise, pieces
-from skbayes_sg.data.rows import Batch
+from skbayes_sg.data.rows import Batch, aligned
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.scores import dense
 
@@ -84,11 +84,11 @@ def _visited(
 ) -> tuple:
     """The total of a partition of X, y, weights and known columns; () if it has no rows."""
     X, y, weight, known = rows
-    X, y = _numbers(X, dtype, number), np.asarray(y)
+    X, y = _numbers(X, dtype, number), aligned(y)
     if known is not None:
         columns = np.asarray(known, dtype).reshape(len(X), -1)
         X = np.hstack([X, columns])
-    weight = None if weight is None else np.asarray(weight)
+    weight = None if weight is None else aligned(weight)
     for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():
         if values.shape != (len(X),):
             raise ValueError(
@@ -155,11 +155,11 @@ def _aligned(name: str, values: Any, ends: NDArray) -> list:
 
 
 def _numbers(X: Any, dtype: np.dtype, number: int) -> NDArray:
-    """A partition as an array in C order; missing values of a data frame become NaN."""
+    """A partition as an aligned array; missing values of a data frame become NaN."""
     try:
         if hasattr(X, "columns"):
-            return np.ascontiguousarray(X.to_numpy(dtype=dtype, na_value=np.nan))
-        return np.ascontiguousarray(dense(X), dtype=dtype)
+            return aligned(X.to_numpy(dtype=dtype, na_value=np.nan))
+        return aligned(dense(X), dtype)
     except (ValueError, TypeError) as error:
         raise ValueError(f"partition {number} of X does not hold numbers: {error}") from error
 

@@ -124,9 +124,10 @@ class InMemory(Data):
             X = X.toarray() if small else sparse.csr_array(X)
             sparse_rows = takes_sparse and stays_sparse(X)
         else:
-            X = np.ascontiguousarray(X)
+            X = aligned(X)
         n_total = float(X.shape[0] if n_total is None else n_total)
-        return cls(X, y, weight, n_total, sparse_rows)
+        weight = None if weight is None else aligned(weight)
+        return cls(X, aligned(y), weight, n_total, sparse_rows)
 
     @property
     def n_rows(self) -> int:
@@ -252,6 +253,15 @@ class InMemory(Data):
         X = self.X[:, np.append(columns, known)]
         rows = InMemory.of(X, self.y, self.weight, self.n_total, self.sparse_rows)
         return replace(rows, n_known=self.n_known)
+
+
+def aligned(values: Any, dtype: Any = None) -> NDArray:
+    """A plain array in C order whose numbers are where the processor expects them.
+
+    An array that came out of a message or a file may begin at any byte, and NumPy's products of
+    such an array round otherwise.
+    """
+    return np.require(values, dtype, ["C", "ALIGNED", "ENSUREARRAY"])
 
 
 def stays_sparse(X: Any) -> bool:

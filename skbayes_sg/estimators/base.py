@@ -654,14 +654,14 @@ def require_squares(X, of_fit: bool) -> None:
 def require_spread(y: NDArray, dtype: np.dtype) -> None:
     """Raise ValueError if the squares of differences within y underflow.
 
-    Or if 1 / y, the unit of coefficients' precisions, does in the precision of X.
+    Or if 1 / y, the unit of coefficients' precisions, does in a precision, that of X.
     """
     spread = float(np.ptp(y))
     least = max(float(np.sqrt(_smallest(_DOUBLE.dtype))), _smallest(dtype))
     if 0 < spread < least or spread * _smallest(dtype) > 1:
         raise ValueError(
             f"y holds numbers that differ by up to {spread:.1g}, whose products underflow or "
-            f"overflow with X of {dtype}; divide y by its scale"
+            f"overflow in {dtype}; divide y by its scale"
         )
 
 

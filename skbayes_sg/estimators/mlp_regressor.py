@@ -18,6 +18,7 @@ from skbayes_sg.estimators.base import (
     draws_that_predict,
     merged,
     of_chunk,
+    require_spread,
 )
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
@@ -163,6 +164,8 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
             y = y - known_columns(metadata.offset, len(y), n_responses).reshape(y.shape)
         X, y, weight = of_positive_weight(X, y, metadata.sample_weight, n_total)
         data = InMemory.of(X, y.reshape(len(y), -1), weight, n_total)
+        for response in data.y.T:  # whose unit is taken in double precision, whatever X is
+            require_spread(response, np.dtype(np.float64))
         posterior = self._scaled(data, streaming)
         few = merged(data, posterior.model, streaming or self.sampler is not None)
         if few is not data:

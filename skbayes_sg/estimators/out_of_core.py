@@ -68,7 +68,8 @@ class FirstPass:
 
     def __init__(self, source: Source, labels: bool) -> None:
         self._source = source
-        inspect = partial(_inspected, source.place, source.sample_rows(), labels)
+        chosen = source.sample_rows()
+        inspect = partial(_inspected, source.place, chosen, source.n_features, labels)
         X, y, weight, found, totals, self.n_weighted = source.reduce(inspect, 0)
         self.sample = Batch(
             np.concatenate(X), np.concatenate(y), np.concatenate(weight) if weight else None
@@ -91,11 +92,18 @@ class FirstPass:
 
 
 def _inspected(
-    where: Callable[..., str], chosen: NDArray, labels: bool, batch: Batch
+    where: Callable[..., str], chosen: NDArray, n_features: int, labels: bool, batch: Batch
 ) -> tuple[list, list, list, list, list, int]:
     """Validate a block; its rows of the sample, its labels, and its rows of positive weight."""
     X, y, weight, start = batch
-    require_finite(X, lambda row, column: where(start + row, column))
+    known = X[:, n_features:]
+    if not np.isfinite(known).all():
+        row = int(np.flatnonzero(~np.isfinite(known).all(axis=1))[0])
+        raise ValueError(
+            f"offset, or the logarithm of exposure, is not finite in {where(start + row)}; offsets "
+            "must be finite, exposures positive and finite"
+        )
+    require_squares_of_block(X, lambda row, column: where(start + row, column))
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(
@@ -116,13 +124,22 @@ def _inspected(
     return [X[here]], [y[here]], weights, [found], [totals], int((each > 0).sum())
 
 
-def require_finite(X: NDArray, where: Callable[[int, int], str]) -> None:
-    """Raise ValueError that names the place of a number that is not finite."""
+def require_squares_of_block(X: NDArray, where: Callable[[int, int], str]) -> None:
+    """Raise ValueError that names the place of a number that, or whose square, is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum()) or np.isfinite(X).all():
+        if np.isfinite(np.vdot(X, X)):
             return
-    row, column = (int(one[0]) for one in np.nonzero(~np.isfinite(X)))
-    what = "NaN" if np.isnan(X[row, column]) else "infinity"
+        wrong = np.nonzero(~np.isfinite(X * X))
+    if not len(wrong[0]):  # it is their sum that overflows
+        return
+    row, column = (int(one[0]) for one in wrong)
+    value = X[row, column]
+    if np.isfinite(value):
+        raise ValueError(
+            f"X holds values whose squares overflow, as {value:.1g} in {where(row, column)}; scale "
+            "its columns, for example by StandardScaler"
+        )
+    what = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
         f"Input X contains {what} in {where(row, column)}; impute or leave out such rows"
     )
@@ -216,7 +233,7 @@ def _checked_blocks(reader: Reader) -> Iterator[NDArray]:
 
     def read(rows: slice) -> NDArray:
         block = reader.read(rows)
-        require_finite(block, lambda row, column: place(rows.start + row, column))
+        require_squares_of_block(block, lambda row, column: place(rows.start + row, column))
         return block
 
     return ahead(read, reader.slices())

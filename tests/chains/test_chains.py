@@ -191,6 +191,18 @@ def test_chains_have_threads_where_steps_are_long_and_blas_may_have_them(monkeyp
     np.testing.assert_array_equal(alone, found)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2, None])
+def test_tasks_treat_overflow_as_the_thread_that_asks_for_them(n_jobs):
+    """In other processes and threads too, where NumPy begins with its defaults."""
+    with np.errstate(divide="ignore", invalid="raise"), threadpool_limits(2, user_api="blas"):
+        found = run.in_parallel(_errstate, range(3), n_jobs, 10**9)
+    assert {(each["divide"], each["invalid"]) for each in found} == {("ignore", "raise")}
+
+
+def _errstate(_):
+    return np.geterr()
+
+
 def test_the_threads_of_blas_are_those_outside_of_its_limit():
     with threadpool_limits(1):
         assert threads_of_blas() == 1

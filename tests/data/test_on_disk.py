@@ -294,6 +294,15 @@ def test_an_error_names_row_and_column(value, what):
         model.predict(Table(broken))
 
 
+def test_an_error_names_the_place_of_a_number_whose_square_overflows():
+    broken = X.copy()
+    broken[12_345, 2] = 1e160
+    model = logistic().fit(X[:500], Y[:500])
+    for ask in (lambda: logistic().fit(Table(broken), Y), lambda: model.predict(Table(broken))):
+        with pytest.raises(ValueError, match="overflow, as 1e\\+160 in row 12345, column 2; scale"):
+            ask()
+
+
 @pytest.mark.parametrize(
     ("y", "weight", "message"),
     [

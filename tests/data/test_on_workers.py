@@ -235,6 +235,42 @@ def test_an_error_names_partition_and_column():
         BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0).fit(lazy[["a", "c"]], lazy["b"])
 
 
+def test_an_error_names_the_place_of_a_number_whose_square_overflows():
+    broken = X.copy()
+    broken[9003, 2] = -1e200
+    with pytest.raises(
+        ValueError, match="overflow, as -1e\\+200 in row 2 of partition 3, column 2"
+    ):
+        logistic().fit(array(broken, (5000, 1, 4000, 2999)), Y)
+
+
+@pytest.mark.parametrize("value", [0.0, np.inf, np.nan])
+def test_an_error_names_the_place_of_an_impossible_exposure(value):
+    exposure = np.where(np.arange(N) == 5003, value, 2.0)
+    model = BayesianPoissonRegressor(**SHORT, prior_precision=1.0)
+    with pytest.raises(ValueError, match="exposure, is not finite in row 2 of partition 2"):
+        model.fit(array(), array(Y), exposure=array(exposure))
+
+
+def unaligned(values):
+    """The same numbers at an odd address, as an array in the middle of a message has."""
+    room = np.empty(values.nbytes + 1, np.uint8)
+    odd = room[1:].view(values.dtype).reshape(values.shape)
+    odd[:] = values
+    assert not odd.flags.aligned
+    return odd
+
+
+def test_rows_that_came_in_a_message_give_the_draws_of_those_that_did_not():
+    travelled = [dask.delayed(unaligned(part)) for part in np.split(X, np.cumsum(PARTS)[:-1])]
+    arrays = [
+        da.from_delayed(part, (n, D), float) for part, n in zip(travelled, PARTS, strict=True)
+    ]
+    of_memory, of_dask = logistic().fit(X, Y), logistic().fit(array(), array(Y))
+    np.testing.assert_array_equal(logistic().fit(unaligned(X), Y).draws_, of_memory.draws_)
+    np.testing.assert_array_equal(logistic().fit(da.concatenate(arrays), Y).draws_, of_dask.draws_)
+
+
 def test_a_column_of_text_is_named():
     lazy = frame(FRAME.assign(b="x"))
     with pytest.raises(ValueError, match=r"no numbers in column\(s\) 'b'"):

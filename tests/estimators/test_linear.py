@@ -324,7 +324,7 @@ def test_impossible_data_are_named(many):
     X, y = many
     with pytest.raises(ValueError, match="sample_weight is zero for all rows"):
         BLR().fit(X, y, sample_weight=np.zeros(8000))
-    with pytest.raises(ValueError, match="products underflow or overflow with X of float32"):
+    with pytest.raises(ValueError, match="products underflow or overflow in float32"):
         BLR().fit(X.astype(np.float32), np.where(np.arange(8000) == 3, 1e39, y))
     with pytest.raises(ValueError, match="level must be below 1"):
         BLR(**SHORT).fit(X, y).predict_interval(X, level=90)

@@ -217,6 +217,14 @@ def test_bad_parameters_are_named(data, parameters, error, message):
         BayesianMLPRegressor(**SHORT | parameters).fit(*data)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160])
+def test_a_response_whose_squares_underflow_is_named(data, scale):
+    X, y = data
+    for of_one in (y * [1, scale], y[:, 1] * scale):
+        with pytest.raises(ValueError, match=r"y holds numbers .* divide y by its scale"):
+            BayesianMLPRegressor(**SHORT).fit(X, of_one)
+
+
 @pytest.mark.parametrize(
     ("y", "message"),
     [
