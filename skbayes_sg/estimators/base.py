@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
@@ -194,6 +195,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _tempered(self, posterior: Posterior, streaming: bool) -> Posterior:
         """The posterior at the temperature of the estimator; by default it is Bayes's."""
         return posterior
+
+    def _require_streams(self) -> None:
+        """Raise AttributeError if parameters leave no `partial_fit`; the message says why."""
+        raise NotImplementedError
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about the data, before the chains run."""
@@ -751,6 +756,19 @@ def all_or_nothing(method: Method) -> Method:
             raise
 
     return cast(Method, guarded)
+
+
+def where_it_streams(method: Method) -> Method:
+    """A `partial_fit` that is there only where the parameters allow a stream.
+
+    Meta-estimators and scikit-learn's checks ask by `hasattr` what an estimator can do.
+    """
+
+    def streams(estimator: Any) -> bool:
+        estimator._require_streams()
+        return True
+
+    return cast(Method, available_if(streams)(method))
 
 
 def require_finite(name: str, values: ArrayLike) -> None:

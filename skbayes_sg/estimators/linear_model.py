@@ -31,6 +31,7 @@ from skbayes_sg.estimators.base import (
     of_chunk,
     require_offset,
     require_spread,
+    where_it_streams,
 )
 from skbayes_sg.estimators.classifier import (
     WEIGHTS,
@@ -288,6 +289,17 @@ class LinearModel(BayesianEstimator):
                 "by chains.run_chain"
             )
         return prior_of(self, model, data, classes, streaming)
+
+    def _require_streams(self) -> None:
+        if self.sampler is not None:
+            raise AttributeError(
+                "sampler: partial_fit updates the posterior without a sampler; set sampler=None"
+            )
+        if shrinkage_of(self.prior) is not None:
+            raise AttributeError(
+                f"prior={self.prior!r}: partial_fit keeps a normal posterior, which this prior "
+                "does not lead to; call fit, or set prior=None"
+            )
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about columns of one value, where the prior is in units of the columns."""
@@ -558,6 +570,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
 
     _has_rows = True
 
+    @where_it_streams
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
@@ -828,6 +841,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
             require_spread(data.sample.y, source.dtype)
         return Posterior(model, data, self._prior(model, data)), {}
 
+    @where_it_streams
     @all_or_nothing
     def partial_fit(
         self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None

@@ -19,6 +19,7 @@ from skbayes_sg.estimators.base import (
     merged,
     of_chunk,
     require_spread,
+    where_it_streams,
 )
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
@@ -184,6 +185,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         data = replace(data, y=model.encode(data.y, data.X.dtype))
         return Posterior(model, data, self._prior(model, data, streaming=streaming))
 
+    @where_it_streams
     @all_or_nothing
     def partial_fit(
         self, X, y, sample_weight=None, n_total: float | None = None, offset=None

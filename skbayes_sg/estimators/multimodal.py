@@ -189,6 +189,17 @@ class Multimodal(BayesianEstimator):
             )
         return model.prior(precision, mean)
 
+    def _require_streams(self) -> None:
+        if self._em() is not None:
+            raise AttributeError(
+                "prior_precision: partial_fit does not learn it, as a stream passes once; learn it "
+                "with fit on a part of the data, and give the numbers"
+            )
+        asked = self._asked(self.sampler)
+        if asked is not None and asked.sampler.refuses_streams:
+            name = type(asked.sampler).__name__
+            raise AttributeError(f"sampler: {name} {asked.sampler.refuses_streams}")
+
     def _notices(self, posterior: Posterior) -> list[str]:
         """A warning about columns that are far from zero, or whose values saturate hidden units.
 
@@ -341,19 +352,11 @@ def follow(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
 
     The chain starts at the mean of an earlier fit, or where a fit of the first chunk would.
     """
-    if estimator._em() is not None:
-        raise ValueError(
-            "prior_precision: partial_fit does not learn it, as a stream passes once; learn it "
-            "with fit on a part of the data, and give the numbers"
-        )
     plan, options = estimator._plan(), estimator._options(posterior.dim)
     asked, stream = options.sampler, estimator._stream
     sampler = clone((asked or plan.first(posterior)).sampler)
     sampler.asked_for = asked is not None
-    if sampler.refuses_streams:
-        if asked is not None:
-            name = type(sampler).__name__
-            raise ValueError(f"sampler: {name} {sampler.refuses_streams}")
+    if asked is None and sampler.refuses_streams:
         sampler = plan.of_minibatches()
     fresh = stream is None or not stream.goes_on_with(sampler, posterior)
     square = input_square_of(posterior.data.sample) if stream is None else estimator._input_square

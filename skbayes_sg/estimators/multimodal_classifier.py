@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.row_metadata import RowMetadata
-from skbayes_sg.estimators.base import all_or_nothing, of_chunk
+from skbayes_sg.estimators.base import all_or_nothing, of_chunk, where_it_streams
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier, chunk_of
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow
@@ -26,6 +26,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
     class_weight: dict | str | None = None
     n_predict_draws: int | str | None = "auto"
 
+    @where_it_streams
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, n_total: float | None = None, offset=None) -> Self:
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.

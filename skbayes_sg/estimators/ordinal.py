@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg.diagnostics import moments
-from skbayes_sg.estimators.base import all_or_nothing
+from skbayes_sg.estimators.base import all_or_nothing, where_it_streams
 from skbayes_sg.estimators.classifier import sorted_labels
 from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.frames import ordered_levels
@@ -126,6 +126,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         self._order_of_column = ordered_levels(y)
         return super().fit(X, y, sample_weight, offset)
 
+    @where_it_streams
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
         """Update the posterior by a chunk; see `BayesianLogisticRegressionSGFS.partial_fit`.

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from skbayes_sg.chains.run import cores, one_thread
 from skbayes_sg.data import in_threads
 from skbayes_sg.estimators.base import require_finite, set_learned
-from skbayes_sg.estimators.coefficient_prior import shrinkage_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED
 from skbayes_sg.estimators.new_levels import levels_of
 from skbayes_sg.inference.bayesian_updating import Stream
@@ -48,15 +47,6 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         raise TypeError(f"forgetting_factor must be a number in (0, 1], got {factor!r}")
     if not 0 < (factor := float(factor)) <= 1:
         raise ValueError(f"forgetting_factor must lie in (0, 1], got {factor}; 1 forgets nothing")
-    if estimator.sampler is not None:
-        raise ValueError(
-            "sampler: partial_fit updates the posterior without a sampler; set sampler=None"
-        )
-    if shrinkage_of(estimator.prior) is not None:
-        raise ValueError(
-            f"prior={estimator.prior!r}: partial_fit keeps a normal posterior, which this prior "
-            "does not lead to; call fit, or set prior=None"
-        )
     stream, em, learned = estimator._stream, estimator._em(), None
     fitted, classes = hasattr(estimator, "posterior_"), attributes.get("classes_")
     is_first = stream is None and not fitted

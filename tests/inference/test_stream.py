@@ -428,7 +428,6 @@ def test_a_learned_prior_needs_rows_and_says_so(model):
         ({"forgetting_factor": 0.0}, ValueError, r"forgetting_factor must lie in \(0, 1\]"),
         ({"forgetting_factor": 1.1}, ValueError, r"forgetting_factor must lie in \(0, 1\]"),
         ({"forgetting_factor": "slowly"}, TypeError, "forgetting_factor must be a number"),
-        ({"sampler": "sgld"}, ValueError, "updates the posterior without a sampler"),
         ({"fit_intercept": False}, ValueError, "must stay as in the first chunk"),
     ],
 )

@@ -31,6 +31,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
+from skbayes_sg.priors import StudentT
 from skbayes_sg.samplers import SGFS, SGHMC, SGLD, UnderdampedLangevin
 
 LOG_LINKS = (BayesianNegativeBinomialRegressor, BayesianPoissonRegressor)
@@ -290,8 +291,7 @@ def test_a_stream_in_between_does_not_disturb_a_warm_start(model):
     long = fitted_anew(model, n_draws=14)
     halves = fitted_anew(model, warm_start=True)
     if isinstance(model, LINEAR) and model.sampler is not None:
-        with pytest.raises(ValueError, match="updates the posterior without a sampler"):
-            streamed(halves)
+        assert not hasattr(halves, "partial_fit")
     else:
         streamed(halves)
     same = halves.set_params(n_draws=6).fit(X, y_of(model))
@@ -416,12 +416,6 @@ REFUSED_CHUNKS = {  # parameters, X, y or None, what is said
     ),
     "no rows": ({}, X[:0], None, "0 sample"),
     "one draw": ({"n_draws": 1}, X, None, "n_draws must be at least 4"),
-    "another sampler": (
-        {"sampler": "hmc"},
-        X,
-        None,
-        "needs rows that it can draw again|without a sampler",
-    ),
 }
 OF_CHAINS = {
     "one row": ({}, X[:1], None, 300, "at least 2 rows|minimum of 2"),
@@ -446,6 +440,44 @@ def refuse_chunk(model, parameters, data, y, message, n_total=300):
 @ONE_EACH
 def test_a_refused_chunk_leaves_the_model_as_it_was(model, case):
     refuse_chunk(model, *case)
+
+
+def require_hidden(model, parameters, why):
+    one = clone(model).set_params(sampler=None, prior_precision=1.0)
+    assert hasattr(one, "partial_fit")
+    with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as refused:
+        one.set_params(**parameters).partial_fit(X, y_of(model))
+    assert why in str(refused.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"sampler": "hmc"}, "set sampler=None"),
+        ({"sampler": SGFS()}, "set sampler=None"),
+        ({"prior": "horseshoe", "prior_precision": "learned"}, "set prior=None"),
+        ({"prior": StudentT(3.0), "prior_precision": "learned"}, "set prior=None"),
+    ],
+    ids=str,
+)
+@such("logistic", "linear")
+def test_partial_fit_is_hidden_where_regressions_would_refuse(model, parameters, why):
+    """As scikit-learn's estimators do; the reason is the cause of the error."""
+    require_hidden(model, parameters, why)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({"sampler": "hmc"}, "HMC needs rows that it can draw again"),
+        ({"sampler": SGHMC()}, "SGHMC needs rows that it can draw again"),
+        ({"prior_precision": EM}, "does not learn it"),
+    ],
+    ids=str,
+)
+@NETWORK
+def test_partial_fit_is_hidden_where_networks_would_refuse(model, parameters, why):
+    require_hidden(model, parameters, why)
 
 
 @pytest.mark.parametrize("case", OF_CHAINS.values(), ids=OF_CHAINS)
