@@ -17,10 +17,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from time import perf_counter, time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, is_cut, joined, time_is_up
 from skbayes_sg.inference import stored
@@ -28,14 +29,14 @@ from skbayes_sg.inference.engine import Engine, Fingerprint
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.validation import require_positive
 
-try:
+if not TYPE_CHECKING and find_spec("sklearn.callback"):
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn 1.7 and 1.8
+else:  # scikit-learn 1.7 and 1.8, and type checkers, as scikit-learn declares no types
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:
         """Holds the callbacks of this module."""
 
-        def set_callbacks(self, *callbacks: Callback) -> Any:
+        def set_callbacks(self, *callbacks: Any) -> Self:
             """Set the callbacks of `fit`; none by default."""
             if not all(isinstance(callback, Callback) for callback in callbacks):
                 raise TypeError(

@@ -100,6 +100,9 @@ class Minibatches:
         """
         if self.full_data:
             return slice(None)
+        if self._ahead is None and self._before is not None:  # left out of a pickle
+            self.rng.bit_generator.state = self._before
+            self._ahead = self._many()
         if self._ahead is None or self._next == len(self._ahead):
             self._before = self.rng.bit_generator.state
             self._ahead = self._many()
@@ -109,14 +112,8 @@ class Minibatches:
         return rows[0] if self.shared else rows
 
     def __getstate__(self) -> dict:
-        """Without the rows drawn ahead, which take megabytes: the generator draws them again."""
+        """Without the rows drawn ahead, which take megabytes: the next draw makes them again."""
         return self.__dict__ | {"_ahead": None}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        if self._before is not None:
-            self.rng.bit_generator.state = self._before
-            self._ahead = self._many()
 
     def __deepcopy__(self, memo: dict) -> Minibatches:
         """A copy with the same rows drawn ahead, which nobody changes, and its own generator."""

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skbayes_sg.bases import BaseEstimator
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
-from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Bunch
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from skbayes_sg.bases import ClassifierMixin
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.data.rows import row_blocks

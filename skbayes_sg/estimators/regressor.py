@@ -6,10 +6,10 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
+from skbayes_sg.bases import RegressorMixin
 from skbayes_sg.data import at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, offset_of
 from skbayes_sg.diagnostics import quantile

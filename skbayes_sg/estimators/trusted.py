@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 
+from skbayes_sg import callbacks
+
 _ROOMS = (  # whose types are values: to make one reads no file, opens nothing and runs nothing else
     "chains",
     "data",
@@ -19,13 +21,21 @@ _ROOMS = (  # whose types are values: to make one reads no file, opens nothing a
 )
 
 
+_OF_PIPELINES = (  # values too, which skops 0.14 does not trust by itself
+    "numpy.dtype",
+    "sklearn.compose._column_transformer.make_column_selector",
+)
+
+
 def trusted_types() -> list[str]:
-    """Names of this package's types that a saved estimator may hold, for ``skops.io.load``.
+    """Names of the types that a saved estimator or pipeline may hold, for ``skops.io.load``.
 
     skops loads no type that is neither its own, NumPy's or scikit-learn's nor in the list
     `trusted`. This is that list for all estimators of this package, with their models, priors,
-    posteriors, samplers and the states of their chains. A type of your own, such as a sampler,
-    is not in it. The names are those of the installed version.
+    posteriors, samplers, the states of their chains and the callbacks of this package; and of
+    pipelines that prepare the columns of a data frame. To load a callback does nothing; the next
+    `fit` calls it, and a `Checkpoint` then writes to the path that the file names. A type of your
+    own, such as a sampler, is not in it. The names are those of the installed version.
 
     Returns
     -------
@@ -39,10 +49,12 @@ def trusted_types() -> list[str]:
     True
     """
     folders = tuple(f"skbayes_sg.{room}." for room in _ROOMS)
-    return sorted(
+    own = [
         f"{name}.{kind.__qualname__}"
         for name, module in list(sys.modules.items())
         if name.startswith(folders) and name != "skbayes_sg.data.dask"  # which is optional
         for kind in vars(module).values()
         if inspect.isclass(kind) and kind.__module__ == name
-    )
+    ]
+    called = [f"{callbacks.__name__}.{name}" for name in callbacks.__all__]
+    return sorted([*own, *called, *_OF_PIPELINES])

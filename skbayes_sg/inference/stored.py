@@ -7,8 +7,9 @@ share again. Kinds are arrays and their numbers, lists, tuples, dicts, generator
 and types of the package, by name.
 
 To read makes arrays by ``numpy.load(allow_pickle=False)``, and instances of types that the package
-has loaded, whose attributes are set and whose constructors are not called. No name in a file is
-imported. A text in JSON and a digest tell damage; what others wrote may be wrong, but is only data.
+has loaded, whose attributes are set: neither constructors nor `__setstate__` are called. No name
+in a file is imported. A text in JSON and a digest tell damage; what others wrote may be wrong, but
+is only data.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def _put_together(nodes: list[list], arrays: Any) -> Any:
             new = object.__new__(kind)
             state = part(content[0])
             if state is not None:
-                getattr(new, "__setstate__", vars(new).update)(state)
+                vars(new).update(state)
         parts.append(new)
     return parts[-1]
 

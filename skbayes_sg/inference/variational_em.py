@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
-from sklearn.base import BaseEstimator
 
+from skbayes_sg.bases import BaseEstimator
 from skbayes_sg.chains.run import (
     burn,
     cut_short,

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
+from skbayes_sg.bases import BaseEstimator
 from skbayes_sg.data.minibatches import Minibatches
 from skbayes_sg.samplers.schedules import is_auto
 from skbayes_sg.samplers.stationary import LinearStep, StationaryDistribution

@@ -15,6 +15,7 @@ from short_fits import MODELS, fitted
 from sklearn.base import clone
 
 from skbayes_sg.callbacks import Callback, Checkpoint
+from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
 from skbayes_sg.inference import stored
 from skbayes_sg.linalg import Diag
 from skbayes_sg.samplers import SGLD, PolynomialDecay
@@ -187,6 +188,22 @@ def test_a_file_that_others_wrote_runs_no_code_and_is_refused(name, tmp_path, mo
         fitted(MODELS["linear"], Checkpoint(path))
     assert not Malicious.ran
     assert path.read_bytes() == content
+
+
+def test_reading_draws_no_rows(monkeypatch):
+    """The rows drawn ahead are no part of a file, and whoever wrote it says how many they are."""
+    stream = Minibatches(SamplingFrame(1000), 20, True, np.random.default_rng(0), 2)
+    stream.draw()
+    file = BytesIO()
+    stored.write(file, stream)
+    with monkeypatch.context() as patched:
+        patched.setattr(Minibatches, "_many", lambda self: pytest.fail("rows were drawn"))
+        patched.setattr(
+            Minibatches, "__setstate__", lambda *_: pytest.fail("called"), raising=False
+        )
+        twin = stored.read(file)
+    for _ in range(300):
+        np.testing.assert_array_equal(twin.draw(), stream.draw())
 
 
 def test_a_file_of_another_version_says_which_one():

@@ -1,7 +1,9 @@
 """Conventions that scikit-learn's own suite does not check: metadata, tags, names, progress."""
 
 import inspect
+import re
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,6 +26,8 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     DRBMClassifier,
+    priors,
+    samplers,
 )
 
 ESTIMATORS = [name for name in skbayes_sg.__all__ if hasattr(getattr(skbayes_sg, name), "fit")]
@@ -86,6 +90,24 @@ def test_weights_that_nobody_decided_on_are_refused(model):
 
 
 @pytest.mark.usefixtures("_routing")
+def test_the_typed_program_misspells_a_parameter_of_every_estimator_sampler_and_prior():
+    """There mypy says whether it knows the parameters: an ignored error that is none is one."""
+    wrong = set()
+    for line in Path(__file__).with_name("typed_program.py").read_text().splitlines():
+        call = re.fullmatch(r" +(\w+)\((\w+)=.*\)  # type: ignore\[call-arg\]", line)
+        if call is not None:
+            name, parameter = call.groups()
+            found = [
+                getattr(part, name)
+                for part in (skbayes_sg, samplers, priors)
+                if name in part.__all__
+            ]
+            assert parameter not in inspect.signature(found[0]).parameters
+            wrong.add(name)
+    given = {"VariationalEM", "Horseshoe", "StudentT", "PolynomialDecay", "CosineCycle"}
+    assert wrong == {*ESTIMATORS, *given, *(kind.__name__ for kind in samplers.SAMPLERS.values())}
+
+
 def test_a_pipeline_hands_on_return_std():
     pipeline = make_pipeline(
         StandardScaler(), clone(REGRESSION).set_predict_request(return_std=True)

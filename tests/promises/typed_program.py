@@ -10,11 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegression,
     BayesianLinearRegressionSGFS,
+    BayesianLogisticRegression,
+    BayesianLogisticRegressionSGFS,
+    BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
+    DRBMClassifier,
+    VariationalEM,
+)
+from skbayes_sg.priors import Horseshoe, StudentT
+from skbayes_sg.samplers import (
+    HMC,
+    IASG,
+    SGD,
+    SGFS,
+    SGHMC,
+    SGLD,
+    ConstantSGD,
+    CosineCycle,
+    MomentumSGD,
+    PolynomialDecay,
+    UnderdampedLangevin,
 )
 
 Array = NDArray[Any]
@@ -46,3 +68,33 @@ def program(X: Array, y: Array) -> None:
     assert_type(grades.predict(X), Array)
     line.predict(X, returns_std=True)  # type: ignore[call-overload]
     grades.predict(X, return_std=True)  # type: ignore[call-arg]
+
+
+def misspelt() -> None:
+    """Every constructor knows its parameters."""
+    BayesianGammaRegressor(random_sate=0)  # type: ignore[call-arg]
+    BayesianLinearRegression(random_sate=0)  # type: ignore[call-arg]
+    BayesianLinearRegressionSGFS(random_sate=0)  # type: ignore[call-arg]
+    BayesianLogisticRegression(random_sate=0)  # type: ignore[call-arg]
+    BayesianLogisticRegressionSGFS(random_sate=0)  # type: ignore[call-arg]
+    BayesianMLPClassifier(random_sate=0)  # type: ignore[call-arg]
+    BayesianMLPRegressor(random_sate=0)  # type: ignore[call-arg]
+    BayesianNegativeBinomialRegressor(random_sate=0)  # type: ignore[call-arg]
+    BayesianOrdinalClassifier(random_sate=0)  # type: ignore[call-arg]
+    BayesianPoissonRegressor(random_sate=0)  # type: ignore[call-arg]
+    BayesianRobustRegressor(random_sate=0)  # type: ignore[call-arg]
+    DRBMClassifier(random_sate=0)  # type: ignore[call-arg]
+    VariationalEM(random_sate=0)  # type: ignore[call-arg]
+    HMC(bach_size=32)  # type: ignore[call-arg]
+    IASG(bach_size=32)  # type: ignore[call-arg]
+    SGD(bach_size=32)  # type: ignore[call-arg]
+    SGFS(bach_size=32)  # type: ignore[call-arg]
+    SGHMC(bach_size=32)  # type: ignore[call-arg]
+    SGLD(bach_size=32)  # type: ignore[call-arg]
+    ConstantSGD(bach_size=32)  # type: ignore[call-arg]
+    CosineCycle(bach_size=32)  # type: ignore[call-arg]
+    MomentumSGD(bach_size=32)  # type: ignore[call-arg]
+    PolynomialDecay(bach_size=32)  # type: ignore[call-arg]
+    UnderdampedLangevin(bach_size=32)  # type: ignore[call-arg]
+    Horseshoe(scal=2.0)  # type: ignore[call-arg]
+    StudentT(scal=2.0)  # type: ignore[call-arg]

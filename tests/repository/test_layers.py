@@ -14,7 +14,7 @@ from skbayes_sg.samplers import SAMPLERS
 
 PACKAGE = Path(__file__).parents[2] / "skbayes_sg"
 FLOORS = (  # from the ground up; a room imports from the floors below
-    {"version", "validation", "frames", "linalg", "theory", "diagnostics"},
+    {"version", "bases", "validation", "frames", "linalg", "theory", "diagnostics"},
     {"data", "priors"},
     {"models", "samplers", "inspection"},
     {"posterior", "chains"},
