@@ -53,6 +53,17 @@ def test_groups_have_the_fewest_chains_that_are_asked_for(posterior):
     assert sizes == [[2], [8], [15], [8, 8], [4, 4]]
 
 
+def test_groups_have_random_numbers_and_rows_of_their_own(posterior):
+    """Else R-hat compares copies, and finds that they agree."""
+    sampler = SGLD(step_size=1e-3, batch_size=50)
+    states = start_chains(sampler, posterior, np.zeros((8, 21)), np.random.SeedSequence(0))
+    assert len(states) == 2
+    rows = [state.rows.draw() for state in states]
+    normals = [state.normals.standard_normal(100) for state in states]
+    assert (rows[0] != rows[1]).any(axis=-1).all()
+    assert not np.isin(normals[0], normals[1]).any()
+
+
 @pytest.fixture(scope="module")
 def posterior():
     X, y = logistic_data(

@@ -10,7 +10,7 @@ from skbayes_sg.data import deterministic_rng, minibatches, row_blocks
 from skbayes_sg.data.minibatches import Minibatches, Partition, SamplingFrame, rows_of
 
 
-@pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11)])
+@pytest.mark.parametrize(("n_rows", "size"), [(60, 4), (60, 30), (12, 11), (8, 1)])
 def test_subsets_are_uniform_and_independent(n_rows, size, seed):
     """Every row, and every pair of rows, equally often; both ways of drawing; steps
     uncorrelated.

@@ -231,3 +231,13 @@ def test_a_share_is_the_weighted_mean_of_events():
     expected = np.average(events.mean(axis=0), axis=0, weights=weights)
     np.testing.assert_allclose(diagnostics.share(events, weights), expected, rtol=1e-13)
     np.testing.assert_array_equal(diagnostics.share(events), events.mean(axis=(0, 1)))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 10])
+def test_draws_that_stand_for_others_are_from_the_middle_of_their_parts(n):
+    """Of 210 equal ones, cut into n parts; and as often as they weigh, rounded up or down."""
+    positions = diagnostics.systematic(np.full(210, 1 / 210), n)
+    assert np.abs(positions - ((np.arange(n) + 0.5) * 210 / n - 0.5)).max() <= 0.5
+    weights = np.random.default_rng(n).dirichlet(np.full(20, 0.5))
+    times = np.bincount(diagnostics.systematic(weights, 40), minlength=20)
+    assert (np.abs(times - 40 * weights) < 1).all()

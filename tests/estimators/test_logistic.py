@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import logistic_data
+from conftest import logistic_data, z_scores
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -19,6 +19,7 @@ from skbayes_sg import (
     BayesianLogisticRegressionSGFS,
     BayesianPoissonRegressor,
 )
+from skbayes_sg.estimators.class_probabilities import batch_error
 from skbayes_sg.models import Softmax
 from skbayes_sg.samplers import HMC, SGD, SGFS, SGLD, ConstantSGD, PolynomialDecay
 
@@ -185,6 +186,13 @@ def test_a_standard_error_needs_eight_draws(binary, n_draws, known):
     error = model.predict_uncertainty(X[:9]).standard_error
     assert error.shape == (9, 2)
     assert (np.isfinite(error) == known).all()
+
+
+def test_the_standard_error_of_few_batches_is_that_of_independent_draws(seed):
+    """The square of the error has the mean of the variance of the mean: divisor n - 1."""
+    draws = np.random.default_rng(seed).standard_normal((8, 20_000))
+    found = batch_error(draws - draws.mean(axis=0), np.full(8, 1 / 8), 4)
+    assert np.abs(z_scores(found[:, None] ** 2, 1 / 8)).max() < 5
 
 
 def test_without_intercept(binary):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from known_evidence import evidence_optimum, rows_of_the_figures
+from scipy import stats
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
@@ -277,3 +278,13 @@ def test_the_display_shows_both_points():
     assert (circle.get_marker(), cross.get_marker()) == ("o", "x")
     assert display.ax_.get_xscale() == "log"
     matplotlib.pyplot.close("all")
+
+
+def test_the_loss_of_a_regression_is_the_negative_log_density_of_its_predictions():
+    rng = np.random.default_rng(4)
+    X, new = rng.standard_normal((80, 2)), rng.standard_normal((30, 2)) * 2
+    y, y_new = (3 * part[:, 0] + 0.3 * rng.standard_normal(len(part)) for part in (X, new))
+    model = regression(noise_variance=0.09, n_draws=20)
+    loss = module._Data(X, y, None, new, y_new).fit(model)
+    mean, std = model.predict(new, return_std=True)
+    assert loss == pytest.approx(-stats.norm.logpdf(y_new, mean, std).mean(), rel=1e-9)

@@ -20,11 +20,14 @@ from skbayes_sg import (
     PriorPrecisionDisplay,
     VariationalEM,
 )
+from skbayes_sg.chains.run import start_chains
+from skbayes_sg.inference.variational_em import StochasticEM, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import ExpandedTarget
 from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
+from skbayes_sg.samplers.base import RunLength
 
 matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings(
@@ -114,6 +117,31 @@ def test_a_gamma_hyperprior_moves_the_fixed_point(seed):
     S = np.linalg.inv(X.T @ X + lam * np.eye(40))
     square = np.sum((S @ X.T @ y) ** 2) + np.trace(S)
     assert lam == pytest.approx((20 + 30) / (square / 2 + 20), rel=0.01)
+
+
+def test_a_learned_precision_is_as_vague_as_its_expected_evidence_is_curved():
+    """Over y that the precision itself would give, for any number of rows for each weight.
+
+    The log evidence is that of y ~ N(0, C), C = I + X X^T / lambda; its mean is taken over
+    y of the learned lambda, and its curvature along log lambda by differences.
+    """
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 8)) * np.geomspace(0.03, 1.0, 8)
+    y = X @ rng.standard_normal(8) + rng.standard_normal(60)
+    posterior = Posterior.of(Linear(8, False, 1.0), X, y, 1.0)
+    em, sampler, blocks = VariationalEM(n_updates=40), HMC(), {"coef": np.arange(8)}
+    following = StochasticEM(em, sampler, blocks, RunLength(20, 1))
+    states = start_chains(sampler, posterior, np.zeros((4, 8)), np.random.SeedSequence(0))
+    learned, _ = fit_prior(following, posterior, states)
+    rho = np.log(learned.values[0])
+
+    def expected(at):
+        C, known = (np.eye(60) + X @ X.T * np.exp(-r) for r in (at, rho))
+        return -0.5 * np.linalg.slogdet(C)[1] - 0.5 * np.trace(np.linalg.solve(C, known))
+
+    step = 1e-3
+    curvature = (expected(rho + step) - 2 * expected(rho) + expected(rho - step)) / step**2
+    assert learned.uncertainty[0] == pytest.approx((-curvature) ** -0.5, rel=1e-3)
 
 
 def test_blocks_of_the_models():

@@ -51,6 +51,21 @@ def test_terms_have_mean_zero_under_the_posterior(seed):
         np.testing.assert_allclose(squares - 1 + terms[:, 4], 0.0, atol=1e-10)
 
 
+def test_without_data_a_parameter_is_counted_from_its_prior_mean():
+    """Square and term then cancel at every theta, wherever the prior is."""
+    X = features(n_features=1, null=1)
+    mean = np.array([0.7, -3.0])
+    posterior = Posterior.of(Linear(2, False, 1.0), X, X[:, 0], 2.0)
+    posterior = posterior.with_prior(posterior.model.prior(np.full(2, 2.0), mean))
+    theta = np.random.default_rng(0).normal([0.0, 5.0], size=(50, 2))
+    squares = posterior.prior.scaled_squares(theta)
+    np.testing.assert_allclose(squares[:, 1], 2.0 * (theta[:, 1] + 3.0) ** 2)
+    gradient = posterior.full_gradient(theta)
+    for share in shares(posterior, mean[None]):
+        term = share.term(posterior, theta, gradient)
+        np.testing.assert_allclose(squares[:, 1] - 1 + term[:, 1], 0.0, atol=1e-9)
+
+
 def test_a_matrix_leaves_nothing_of_the_variance_that_is_drawn():
     """Of a Gaussian posterior: linear in theta, with the variance that the curvature gives."""
     X = features()

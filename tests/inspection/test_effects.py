@@ -67,6 +67,19 @@ def test_derivatives_are_those_of_the_logistic_function(binary):
     assert weighted == pytest.approx(each.mean(), rel=1e-5)
 
 
+def test_a_contrast_of_weighted_rows_is_that_of_repeated_rows(binary):
+    """For all draws of a fit whose draws weigh alike."""
+    rows, more = X[:30], X[:30] + np.array([1.0, -2.0, 0.05])
+    times = np.arange(30) // 8
+    weighted = contrast(binary, more, rows, sample_weight=times, n_draws=None)
+    repeated = contrast(
+        binary, *(np.repeat(part, times, axis=0) for part in (more, rows)), n_draws=None
+    )
+    np.testing.assert_allclose(weighted.to_numpy(), repeated.to_numpy(), rtol=1e-10)
+    alike = contrast(binary, more, rows, n_draws=None)
+    assert abs(alike["mean"] - weighted["mean"]).item() > 1e-3
+
+
 def test_of_a_regression_they_are_its_coefficients():
     model = make_pipeline(StandardScaler(), BayesianLinearRegressionSGFS(**SHORT)).fit(X, Z)
     table, expected = average_effects(model, X), model[-1].summary(scaler=model[0])

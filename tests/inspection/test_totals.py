@@ -42,6 +42,20 @@ def test_blocks_have_random_numbers_of_their_own():
     assert abs(parts["mean"].iloc[0] - whole["mean"].iloc[0]) < 0.2 * whole["sd"].iloc[0]
 
 
+def test_blocks_have_groups_and_exposures_of_their_own():
+    """Sums of means have no random numbers, and so do not depend on the blocks."""
+    years = np.linspace(0.5, 4.0, 300)
+    y = np.random.default_rng(1).poisson(years * np.exp(0.5 * X[:, 0]))
+    model = BayesianPoissonRegressor(random_state=0).fit(X, y, exposure=years)
+    group = np.repeat(["early", "late", "later"], [90, 30, 180])
+    whole = totals(model, X, by=group, kind="mean", exposure=years)
+    assert model.draws_[..., 0].size * 300 > 4 * (1 << 14)
+    with sklearn.config_context(working_memory=1):
+        parts = totals(model, X, by=group, kind="mean", exposure=years)
+    np.testing.assert_allclose(parts.to_numpy(), whole.to_numpy(), rtol=1e-6)
+    assert parts.attrs == {"early": 90, "late": 30, "later": 180}
+
+
 def test_numbers_of_rows_of_each_class():
     labels = np.array(["a", "b", "c"])[np.digitize(Y, [1.5, 2.5])]
     frame = pd.DataFrame({"u": X[:, 0], "v": X[:, 1]})

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from conftest import KnownGaussian, logistic_data, second_moments, z_scores
@@ -285,3 +287,45 @@ def test_a_density_that_overflows_is_never_accepted():
     """Far out single precision overflows, to plus infinity as well: no chain may go there."""
     for change in (np.inf, -np.inf, np.nan):
         assert hmc._or_never(np.array([change, 1.0])).tolist() == [-np.inf, 1.0]
+
+
+def test_chains_are_accepted_one_by_one(gaussian, monkeypatch, seed):
+    """Of two at the same chance of a half, one moves without the other in half of the steps."""
+
+    def halved(self, state, target, momentum, path):
+        memory = state.memory
+        return state.theta + 1.0, memory.log_prob - np.log(2), memory.gradient
+
+    monkeypatch.setattr(HMC, "_trajectory", halved)
+    sampler, target = HMC(), gaussian.posterior
+    state = sampler.init(target, np.zeros((2, target.dim)), np.random.default_rng(seed))
+    sampler.freeze(state, target)
+    moved = np.empty((1000, 2))
+    for moves in moved:
+        before = state.theta
+        sampler.step(state, target)
+        moves[:] = (state.theta != before).all(axis=1)
+    assert abs(moved - 0.5).mean() == 0.5
+    error = 5 * 0.5 / np.sqrt(1000)
+    assert np.abs(moved.mean(axis=0) - 0.5).max() < error
+    assert abs(np.mean(moved[:, 0] == moved[:, 1]) - 0.5) < error
+
+
+def test_moves_along_the_scale_are_accepted_one_by_one(gaussian, monkeypatch, seed):
+    sampler, target = HMC(), gaussian.posterior
+    state = sampler.init(target, np.zeros((2, target.dim)), np.random.default_rng(seed))
+
+    def halved(theta):
+        return state.memory.log_prob - np.log(2), np.zeros_like(theta)
+
+    along = SimpleNamespace(
+        scale_sd=1.0, rescaled=lambda theta, log_scale: (theta + 1, 0.0), logdensity_and_grad=halved
+    )
+    moved = np.empty((1000, 2))
+    for moves in moved:
+        before = state.theta
+        sampler._rescale(state, along)
+        moves[:] = (state.theta != before).all(axis=1)
+    error = 5 * 0.5 / np.sqrt(1000)
+    assert np.abs(moved.mean(axis=0) - 0.5).max() < error
+    assert abs(np.mean(moved[:, 0] == moved[:, 1]) - 0.5) < error

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import KnownGaussian
 
-from skbayes_sg.samplers import SGHMC
+from skbayes_sg.samplers import SGHMC, PolynomialDecay
 
 
 def begun(sampler, n_chains=2, theta=0.5, seed=0):
@@ -91,6 +91,23 @@ def test_a_draw_of_many_rows_takes_a_thousand_steps_and_no_whole_pass(n_rows, th
     rows = SimpleNamespace(noise_factor=n_rows / 200 - 1, size=200)
     state = SimpleNamespace(rows=rows, theta=np.empty((8, 5000)))
     assert SGHMC().run_length(state) == (5 * thin, thin)
+
+
+def test_draws_weigh_as_the_steps_from_them():
+    """As for SGLD: a step that is half as long moves half as far, and its draw counts half."""
+    decay = PolynomialDecay(0.02, 5.0, 0.4)
+    sampler = SGHMC(step_size=decay, batch_size=30)
+    _, state = begun(sampler)
+    weights = []
+    for t in (0, 7, 50):
+        state.t = t
+        weights.append(sampler.draw(state)[1])
+    steps = np.array([decay(t) for t in (0, 7, 50)])
+    assert steps[2] < steps[0] / 2
+    np.testing.assert_allclose(np.array(weights) / weights[0], steps / steps[0])
+    fixed = begun(SGHMC(step_size=0.02, batch_size=30))[1]
+    fixed.t = 50
+    assert SGHMC(step_size=0.02).draw(fixed)[1] == pytest.approx(0.02)
 
 
 def test_a_changing_step_has_no_distribution():
