@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import InMemory, of_columns
+from skbayes_sg.data.kept_rows import KeptRows
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4)) * (RNG.random((30, 4)) < 0.6)
@@ -76,3 +77,50 @@ def test_equal_rows_are_merged():
     np.testing.assert_array_equal(twice.merged().weight, np.full(30, 2.0))
     np.testing.assert_array_equal(twice.merged().X, one.merged().X)
     assert (one.merged().n_total, twice.merged().n_total) == (30.0, 30.0)
+
+
+@pytest.fixture
+def rare(monkeypatch, n_columns=1500):
+    """Rows that stay sparse, some of whose stored entries are zeros, and weights."""
+    monkeypatch.setattr("skbayes_sg.data.rows.bytes_to_keep", lambda: 0)
+    rng = np.random.default_rng(1)
+    rows = sparse.random_array((60, n_columns), density=0.05, rng=rng, format="csr")
+    rows.data[:] = rng.integers(0, 3, len(rows.data))
+    return rows, rng.uniform(0.0, 3.0, 60)
+
+
+def test_units_of_sparse_columns_are_those_of_dense_ones(rare):
+    rows, weight = rare
+    found = of_columns(InMemory.of(rows, np.zeros(60), weight, takes_sparse=True))
+    expected = of_columns(InMemory.of(rows.toarray(), np.zeros(60), weight))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    alike = of_columns(InMemory.of(rows, np.zeros(60), takes_sparse=True))
+    assert np.abs(alike.unit - found.unit).max() > 0.1
+
+
+def test_a_stored_zero_is_no_occurrence(rare):
+    rows, _ = rare
+    data = InMemory.of(rows, np.zeros(60), takes_sparse=True)
+    assert data.sparse_rows
+    stored = np.bincount(rows.indices, minlength=1500) > 0
+    occurs = (rows.toarray() != 0).any(axis=0)
+    assert (stored & ~occurs).any()
+    np.testing.assert_array_equal(data.nonzero_columns, np.flatnonzero(occurs))
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_mean_squares_of_columns_have_the_weights_of_the_rows(make, weight):
+    expected = np.average(X**2, axis=0, weights=weight)
+    np.testing.assert_allclose(make(weight).column_squares(), expected, rtol=1e-12)
+
+
+def test_a_block_with_new_rows_is_as_new_as_these():
+    """Forgetting leaves out old blocks, and not the new rows that joined one."""
+    old, new = (InMemory.of(X[part], Y[part]) for part in (slice(0, 20), slice(20, 30)))
+    forgotten = KeptRows().with_rows(old).forgotten(1e-6)
+    mixed = forgotten.with_rows(new)
+    assert (len(forgotten.blocks), len(mixed.blocks)) == (1, 1)
+    assert (forgotten.shares, mixed.shares) == ((1e-6,), (1.0,))
+    assert mixed.forgotten(0.5).shares == (0.5,)
+    assert mixed.weight == pytest.approx(10 + 20e-6)

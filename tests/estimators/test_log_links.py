@@ -17,6 +17,7 @@ from skbayes_sg import (
     BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
 )
+from skbayes_sg.data import InMemory
 from skbayes_sg.models import Gamma, NegativeBinomial, Poisson
 
 EACH = {
@@ -309,3 +310,31 @@ def test_fractions_are_told_in_a_stream_as_in_a_fit():
     X, y = simulated(BayesianPoissonRegressor, 40)
     with pytest.warns(ConvergenceWarning, match="no counts, nor are they counts times"):
         BayesianPoissonRegressor().partial_fit(X, y + 0.25)
+
+
+@pytest.mark.parametrize("kind", ["mean", "observation"])
+def test_intervals_hold_the_draws_of_all_chains(kind):
+    """Where half of the chains say that y is e^3 times as much, its upper quantile is too."""
+    model = BayesianGammaRegressor(n_chains=8, n_draws=250, random_state=0)
+    X, y = simulated(BayesianGammaRegressor, 200)
+    model.fit(X, y)
+    before = model.predict_interval(X[:5], 0.5, kind=kind)
+    own = model.model_.unpack(np.arange(model.draws_.shape[2]))["intercept"].ravel()
+    model.draws_[4:, :, own] += 3.0
+    after = model.predict_interval(X[:5], 0.5, kind=kind)
+    assert (after[:, 1] > 5 * before[:, 1]).all()
+    assert (after[:, 0] < 3 * before[:, 0]).all()
+
+
+def test_the_dispersion_of_a_sample_lacks_its_share_of_the_degrees_of_freedom():
+    """20 coefficients take 20 degrees from all rows, and two from a tenth of them."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((400, 19))
+    y = rng.poisson(5.0, 400).astype(float)
+    model = BayesianPoissonRegressor(prior_precision=1e-3, random_state=0).fit(X, y)
+    rows = InMemory.of(X, y)
+    freedom = {more: 1 / model._dispersion(rows, more)[0] for more in (1.0, 10.0, 1e9)}
+    lost = freedom[1e9] - freedom[1.0]
+    assert lost > 0
+    assert freedom[1e9] - freedom[10.0] == pytest.approx(0.1 * lost, rel=1e-6)
+    assert 400 * lost / freedom[1e9] == pytest.approx(20, rel=0.3)

@@ -12,6 +12,7 @@ from skbayes_sg import (
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
+    BayesianOrdinalClassifier,
     DRBMClassifier,
     VariationalEM,
 )
@@ -243,6 +244,22 @@ def test_draws_are_repeated_in_proportion_to_their_weights():
     expected = 40 * model.draw_weights_
     assert (np.ptp(counts, axis=1) == 0).all()
     assert (np.abs(np.array(counts)[:, 0] - expected) < 1).all()
+
+
+def test_thresholds_are_those_of_the_draws_beside_them():
+    """Also where draws are repeated in proportion to their weights."""
+    model = BayesianOrdinalClassifier(
+        prior_precision=1.0, categories=["cold", "mild", "hot"], **SHORT
+    )
+    model.fit(X, TRIPLE)
+    model.draw_weights_ = np.geomspace(1.0, 0.01, 40) / np.geomspace(1.0, 0.01, 40).sum()
+    found = model.to_arviz()["posterior"]
+    beside = np.concatenate([found["coef"].values, found["thresholds"].values], axis=2)
+    own = np.concatenate([model.coef_samples_, model.threshold_samples_], axis=2)
+    for chain, draws in zip(beside, own, strict=True):
+        same = (chain[:, None] == draws).all(axis=2)
+        assert same.any(axis=1).all()
+        assert not same.any(axis=0).all()
 
 
 def test_draws_of_weight_zero_are_left_out():

@@ -221,6 +221,58 @@ def test_effects_by_a_column_average_to_that_of_all_rows(pipeline):
     np.testing.assert_allclose(table.loc[("x0", "Ghent")], alone.loc["x0"], rtol=1e-4)
 
 
+def test_draws_that_are_taken_stand_for_all_with_their_weights():
+    """The first half of the draws says 1, and weighs most; the second half says -1."""
+    model = BayesianLinearRegressionSGFS(prior_precision=1.0, **SHORT).fit(X, Z)
+    half, weights = model.draws_.shape[1] // 2, np.geomspace(1.0, 0.01, model.draws_.shape[1])
+    model.draws_[:, :half, 0], model.draws_[:, half:, 0] = 1.0, -1.0
+    model.draw_weights_ = weights / weights.sum()
+    first = model.draw_weights_[:half].sum()
+    every = average_effects(model, X, [0], n_draws=None)["mean"].item()
+    assert every == pytest.approx(2 * first - 1, abs=1e-6)
+    some = average_effects(model, X, [0], n_draws=4 * 12)["mean"].item()
+    assert some == pytest.approx(every, abs=2 / 12)
+
+
+@pytest.mark.parametrize("kind", ["derivative", "difference"])
+def test_blocks_of_rows_have_offsets_of_their_own(kind, monkeypatch):
+    years = np.geomspace(0.1, 10.0, 200)
+    y = np.random.default_rng(2).poisson(years * np.exp(0.5 * X[:, 0]))
+    model = BayesianPoissonRegressor(**SHORT).fit(X, y, exposure=years)
+    known = {"exposure": years, "kind": kind}
+    whole = average_effects(model, X, [0, 2], **known)
+    rows = prediction_summary(model, X, exposure=years)
+    monkeypatch.setattr("skbayes_sg.inspection.responses.elements_at_a_time", lambda: 100)
+    np.testing.assert_allclose(average_effects(model, X, [0, 2], **known), whole, rtol=1e-9)
+    np.testing.assert_allclose(prediction_summary(model, X, exposure=years), rows, rtol=1e-9)
+
+
+def test_halves_are_no_counts():
+    """A step of one unit is a comparison of whole numbers; of halves it may leave the data."""
+    halves = np.column_stack([RNG.integers(0, 4, 200) / 2, X[:, 0]])
+    model = BayesianLogisticRegressionSGFS(**SHORT).fit(halves, halves[:, 0] > 0.7 + 0.3 * X[:, 0])
+    found = average_effects(model, halves, [0])["mean"].item()
+    slope, step = (
+        average_effects(model, halves, [0], kind=kind)["mean"].item()
+        for kind in ("derivative", "difference")
+    )
+    assert abs(slope - step) > 0.01
+    assert found == slope
+    whole = BayesianLogisticRegressionSGFS(**SHORT).fit(2 * halves, Y)
+    found, step = (average_effects(whole, 2 * halves, [0], kind=k) for k in ("auto", "difference"))
+    pd.testing.assert_frame_equal(found, step)
+
+
+def test_the_region_around_no_effect_is_around_one_for_ratios():
+    rates = np.random.default_rng(3).poisson(np.exp(1 + 0.1 * X[:, 0]))
+    model = BayesianPoissonRegressor(**SHORT).fit(X[:, :1], rates)
+    table = average_effects(model, X[:, :1], scale="ratio", rope=0.1, n_draws=None)
+    ratios = np.exp(model.coef_samples_[..., 0])
+    share = ((ratios >= 0.9) & (ratios <= 1.1)).mean()
+    assert 0.05 < share < 0.95
+    assert table["p_rope"].item() == pytest.approx(share, abs=1e-9)
+
+
 def test_odds_ratios_and_risk_ratios_are_those_of_average_probabilities(pipeline):
     draws = {}
     for owner in (0, 1):

@@ -7,7 +7,7 @@ from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.linalg import DIAGONAL, FULL, Dense
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import find_mode, posterior_mean
+from skbayes_sg.posterior.gaussian import expanded, find_mode, posterior_mean
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.samplers import HMC
 
@@ -153,3 +153,13 @@ def test_posterior_mean_is_nearer_to_the_mean_than_the_mode():
     target = Posterior.of(Linear(3, noise_variance=1.0), X, y, 1.0)
     gaussian = find_mode(target, np.zeros((1, 4)), rng)
     assert posterior_mean(target, gaussian) is gaussian
+
+
+def test_the_mark_of_a_prior_by_the_expected_information_stays():
+    """A stream has it from the chunk that needed it until one takes the observed information."""
+    X, y = logistic_data(200, 2)
+    posterior = Posterior.of(Softmax(2, 2), X, y, 1.0)
+    near = expanded(posterior, posterior.with_prior(posterior.prior).normal_prior)
+    assert not near.by_expected
+    marked = posterior.with_prior(posterior.normal_prior.as_expected())
+    assert expanded(marked, near).by_expected

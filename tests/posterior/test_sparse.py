@@ -3,11 +3,15 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import z_scores
 from scipy import sparse
 from test_low_rank import text
 
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
 from skbayes_sg.diagnostics import ess_mean
+from skbayes_sg.models import Linear
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.nonzero_columns import NonzeroColumns
 
 SHORT = {"n_chains": 4, "n_draws": 10, "burn_in": 5, "thin": 1, "random_state": 0}
 
@@ -52,6 +56,24 @@ def test_nothing_of_rows_times_columns_is_made():
     assert model.draws_.shape == (2, 4, 40_001)
     assert peak < 6e7
     assert proba.shape == (100, 2)
+
+
+def test_columns_that_never_occur_are_in_the_units_of_the_noise():
+    """Given its variance they are normal, of that variance over their precision."""
+    rng, model = np.random.default_rng(0), Linear(5, True, None, (1.0, 1.0))
+    X, precision = rng.standard_normal((50, 5)) * [1, 1, 0, 1, 0], np.array([1.0, 1, 4, 1, 9, 1, 1])
+    data = Posterior.of(model, X, X[:, 0]).data
+    posterior = Posterior(model, data, model.prior(precision))
+    columns = NonzeroColumns(posterior, np.array([0, 1, 3]))
+    here = rng.standard_normal((2, 5000, 5))
+    here[..., -1] = rng.choice([-4.0, 0.0, 4.0], (2, 5000))  # log noise variances
+    draws = columns.completed([here])
+    np.testing.assert_array_equal(draws[..., [0, 1, 3, 5, 6]], here)
+    normal = draws[..., [2, 4]] * np.sqrt(precision[[2, 4]]) / np.exp(0.5 * here[..., -1:])
+    for log_noise in (-4.0, 0.0, 4.0):
+        some = normal[here[..., -1] == log_noise]
+        assert np.abs(z_scores(some, 0.0)).max() < 5
+        assert np.abs(z_scores(some**2, 1.0)).max() < 5
 
 
 def test_the_prior_is_learned_by_one_chain_of_each_group(no_small_ones, monkeypatch):

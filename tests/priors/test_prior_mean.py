@@ -159,6 +159,16 @@ def test_the_posterior_of_one_fit_is_the_prior_of_another(model):
     np.testing.assert_allclose(streamed.posterior_.mean, february.posterior_.mean, atol=1e-3)
 
 
+def test_a_prior_of_the_same_columns_in_another_order_is_refused():
+    """Taken as it is, each coefficient would have the prior of another column."""
+    fitted = clone(LINEAR).fit(FRAME, Y)
+    turned = FRAME[list(FRAME.columns[::-1])]
+    model = clone(LINEAR).set_params(prior=fitted.posterior_)
+    with pytest.raises(ValueError, match="prior has other features, or in another order"):
+        model.fit(turned, Y)
+    model.fit(turned[list(fitted.posterior_.feature_names)], Y)
+
+
 def test_the_posterior_is_a_value():
     fitted = clone(LINEAR).fit(FRAME, Y)
     posterior = fitted.posterior_

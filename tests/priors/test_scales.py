@@ -45,6 +45,13 @@ def test_groups_are_columns_by_label(asked, expected):
     assert column_groups(asked, 5, NAMES) == expected
 
 
+def test_a_prefix_ends_at_the_first_separator():
+    """A level may hold one of its own."""
+    names = ["city__a__north", "city__b__north", "kind__c__south", "x_"]
+    expected = {"city": (0, 1), "kind": (2,), "other": (3,)}
+    assert column_groups("prefix", 4, names) == expected
+
+
 @pytest.mark.parametrize(
     ("asked", "names", "said"),
     [
