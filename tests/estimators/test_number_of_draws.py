@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianNegativeBinomialRegressor
 from skbayes_sg.callbacks import Callback, Checkpoint, Progress
+from skbayes_sg.chains.run import LONG
 from skbayes_sg.inference import diagnose, one_mode, sample
 
 X, Y = make_classification(80, 4, random_state=0)
@@ -133,9 +134,10 @@ def test_fits_with_heavy_tails_agree_in_their_spread(seed, monkeypatch):
 @pytest.mark.usefixtures("never_enough")
 @pytest.mark.filterwarnings("ignore:ess_", "ignore:the chains will take")
 def test_draws_that_take_long_or_are_wrong_are_no_more(monkeypatch):
-    monkeypatch.setattr(sample, "LONG", 0.0)
+    monkeypatch.setattr(sample, "seconds", lambda *given: LONG + 1)
     assert fitted().draws_.shape[1] == 64
-    monkeypatch.setattr(sample, "LONG", 60.0)
+    monkeypatch.setattr(sample, "seconds", lambda *given: LONG)
+    assert fitted().draws_.shape[1] > 64
     monkeypatch.setattr(diagnose, "of_bias", lambda figures, remedy="": ["wrong"])
     with pytest.warns(ConvergenceWarning, match="wrong"):
         assert fitted(sampler="hmc").draws_.shape[1] == 64

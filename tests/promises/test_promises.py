@@ -31,6 +31,7 @@ from skbayes_sg import (
     DRBMClassifier,
     VariationalEM,
 )
+from skbayes_sg.chains.run import LONG
 from skbayes_sg.priors import StudentT
 from skbayes_sg.samplers import SGFS, SGHMC, SGLD, UnderdampedLangevin
 
@@ -675,7 +676,15 @@ def test_the_warning_of_draws_that_fill_the_memory_names_the_users_line(model, m
 
 
 def test_a_long_fit_is_announced(monkeypatch):
-    monkeypatch.setattr("skbayes_sg.inference.sample.LONG", 0.0)
+    """From the time that its steps are expected to take, which a busy machine does not change."""
+    model = BayesianLogisticRegressionSGFS(random_state=0)
     X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
-    with pytest.warns(UserWarning, match="the chains will take about 0 minute on one core"):
-        BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    monkeypatch.setattr("skbayes_sg.inference.sample.seconds", lambda *given: LONG + 1)
+    with pytest.warns(UserWarning, match="the chains will take about 1 minute on one core"):
+        model.fit(X, y)
+    monkeypatch.setattr("skbayes_sg.inference.sample.seconds", lambda *given: 125 * 60)
+    with pytest.warns(UserWarning, match="the chains will take about 125 minutes on one core"):
+        model.fit(X, y)
+    monkeypatch.setattr("skbayes_sg.inference.sample.seconds", lambda *given: LONG)
+    with warnings.catch_warnings(action="error"):
+        model.fit(X, y)
