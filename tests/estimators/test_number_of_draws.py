@@ -26,23 +26,33 @@ def fitted(*callbacks, **parameters):
     return model.set_callbacks(*callbacks).fit(X, Y)
 
 
-@pytest.mark.parametrize("sampler", [None, "hmc", pytest.param("sgfs", marks=pytest.mark.slow)])
-def test_a_fit_goes_on_until_they_are_enough(sampler, monkeypatch):
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"sampler": "hmc"},
+        # two columns follow from the others, where SGFS suits no sampled precision, and says so
+        pytest.param({"sampler": "sgfs", "prior_precision": 1.0}, marks=pytest.mark.slow),
+    ],
+    ids=["default", "hmc", "sgfs"],
+)
+def test_a_fit_goes_on_until_they_are_enough(parameters, monkeypatch):
     """And so has the draws, and the figures, of a fit that was asked for as many."""
-    enough = 4.0 * fitted(n_draws=64, sampler=sampler, n_chains=8).diagnostics_["ess_tail_min"]
+    parameters = {"n_chains": 8} | parameters
+    enough = 4.0 * fitted(n_draws=64, **parameters).diagnostics_["ess_tail_min"]
     monkeypatch.setattr(diagnose, "ENOUGH_ESS", enough)
     for name in ("_DRAWS", "_NORMAL_DRAWS"):
         monkeypatch.setattr(one_mode, name, 8 * 64)
-    found = fitted(sampler=sampler, n_chains=8)
+    found = fitted(**parameters)
     n_draws = found.draws_.shape[1]
     rounds = [64]
     while rounds[-1] < 2048:
         rounds.append(rounds[-1] + rounds[-1] // 2)  # half as many again
     assert n_draws in rounds[1:]
-    before = fitted(sampler=sampler, n_chains=8, n_draws=rounds[rounds.index(n_draws) - 1])
+    before = fitted(n_draws=rounds[rounds.index(n_draws) - 1], **parameters)
     assert not diagnose.is_enough(before.diagnostics_)
     assert min(found.diagnostics_["ess_min"], found.diagnostics_["ess_tail_min"]) >= enough
-    given = fitted(sampler=sampler, n_chains=8, n_draws=n_draws)
+    given = fitted(n_draws=n_draws, **parameters)
     np.testing.assert_array_equal(found.draws_, given.draws_)
     assert found.diagnostics_ == pytest.approx(given.diagnostics_, rel=1e-9, nan_ok=True)
     assert (found.n_iter_, found.n_passes_) == (given.n_iter_, given.n_passes_)
