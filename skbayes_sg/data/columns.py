@@ -9,7 +9,6 @@ that are shifted and scaled (math/priors.md#units-of-the-columns).
 from __future__ import annotations
 
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +25,6 @@ class Columns(NamedTuple):
     variance: NDArray
 
 
-_KNOWN: WeakKeyDictionary[Data, Columns] = WeakKeyDictionary()
-
-
 def of_columns(data: Data) -> Columns:
     """Units, means and variances of the columns, computed once for the same data.
 
@@ -38,7 +34,10 @@ def of_columns(data: Data) -> Columns:
     two values in equal shares. Some rows tell it; all rows are asked about a column that has one
     value in these.
     """
-    if (known := _KNOWN.get(data)) is not None:
+    # beside the rows, as a cached property is: a weak dictionary takes out what is gone by a
+    # function, and Python forgets an interrupt that arrives there
+    beside = vars(data)
+    if (known := beside.get("_columns")) is not None:
         return known
     sample, n_features = data.sample, data.n_features
     X, n_rows = sample.X, sample.n_rows
@@ -76,7 +75,7 @@ def of_columns(data: Data) -> Columns:
     variance = np.maximum(squares / of_rows - shift**2, 0.0)
     away = 0.25 * squares / np.maximum(others, np.finfo(np.float64).tiny)
     square = np.where(others < 0.5 * of_rows, away, variance)
-    return _KNOWN.setdefault(data, Columns(np.sqrt(square), value + shift, variance))
+    return beside.setdefault("_columns", Columns(np.sqrt(square), value + shift, variance))
 
 
 def _sums(distance: NDArray, weight: NDArray | None) -> NDArray:

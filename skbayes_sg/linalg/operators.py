@@ -14,8 +14,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,7 +219,7 @@ class Dense(_Storage):
     def blend(self, other: Dense, weight: float) -> None:
         """Move towards `other` by `weight`: a running average."""
         self.matrix = self.matrix + weight * (other.matrix - self.matrix)
-        _INVERSES.pop(self, None)
+        vars(self).pop("_inverse", None)
 
     def matvec(self, v: NDArray) -> NDArray:
         return v.dot(self.matrix.T)
@@ -229,12 +229,18 @@ class Dense(_Storage):
 
         It is kept: a fit asks for that of its mode several times.
         """
-        if (known := _INVERSES.get(self)) is not None:
-            return Dense(known)
+        return Dense(self._inverse)
+
+    @cached_property
+    def _inverse(self) -> NDArray:
         lower, _ = lapack.dpotri(self.cholesky().matrix, lower=1)
         inverse = lower + lower.T
         inverse.flat[:: len(inverse) + 1] = lower.diagonal()
-        return Dense(_INVERSES.setdefault(self, inverse))
+        return inverse
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the inverse, in files and in copies."""
+        return {"matrix": self.matrix}
 
     def cholesky(self) -> Dense:
         root, info = lapack.dpotrf(self.matrix, lower=1, clean=1)
@@ -262,9 +268,6 @@ class Dense(_Storage):
     def along(self, rotation: Rotation) -> Rotated:
         turned = rotation.rotate(rotation.rotate(self.matrix).T)
         return Rotated(turned.diagonal().copy(), rotation)
-
-
-_INVERSES: WeakKeyDictionary[Dense, NDArray] = WeakKeyDictionary()
 
 
 @dataclass(eq=False)

@@ -1,5 +1,7 @@
 """Rows in memory, dense and sparse."""
 
+import weakref
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -124,3 +126,12 @@ def test_a_block_with_new_rows_is_as_new_as_these():
     assert (forgotten.shares, mixed.shares) == ((1e-6,), (1.0,))
     assert mixed.forgotten(0.5).shares == (0.5,)
     assert mixed.weight == pytest.approx(10 + 20e-6)
+
+
+def test_units_of_columns_are_computed_once_and_kept_with_the_rows(make, monkeypatch):
+    data = make(WEIGHT)
+    found = of_columns(data)
+    monkeypatch.setattr(np, "quantile", None)
+    assert of_columns(data) is found
+    assert weakref.getweakrefcount(data) == 0
+    assert "_columns" not in vars(data.repeated(2.0))

@@ -1,3 +1,7 @@
+import copy
+import pickle
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -167,3 +171,32 @@ def test_largest_eigenvalue():
     found = largest_eigenvalue(Dense(A).matvec, 20, np.random.default_rng(0))
     assert found == pytest.approx(np.linalg.eigvalsh(A).max(), rel=0.01)
     assert largest_eigenvalue(lambda v: 0 * v, 20, np.random.default_rng(0)) == 0.0
+
+
+def test_an_inverse_that_is_kept_is_that_of_the_present_matrix_and_in_no_file():
+    """It is kept with the matrix: a weak dictionary calls a function where one is gone, and Python
+    forgets an interrupt that arrives in such a function.
+    """
+    A, B = (
+        root @ root.T + np.eye(4) for root in np.random.default_rng(0).standard_normal((2, 4, 4))
+    )
+    matrix = Dense(A)
+    assert matrix.inverse().matrix is matrix.inverse().matrix
+    assert weakref.getweakrefcount(matrix) == 0
+    for twin in (copy.deepcopy(matrix), pickle.loads(pickle.dumps(matrix))):
+        assert list(vars(twin)) == ["matrix"]
+        np.testing.assert_array_equal(twin.inverse().matrix, matrix.inverse().matrix)
+    matrix.blend(Dense(B), 0.25)
+    np.testing.assert_allclose(matrix.inverse().matrix, np.linalg.inv(0.75 * A + 0.25 * B))
+
+
+@pytest.mark.parametrize("kind", [Diag, Dense])
+def test_a_border_scales_both_sides_of_a_matrix(kind):
+    """As other units of its coordinates do, beside coordinates that are independent of them."""
+    rng = np.random.default_rng(0)
+    scale, corner = rng.uniform(0.5, 2.0, 4), rng.uniform(1.0, 2.0, 2)
+    matrix = kind(spd(rng, 4) if kind is Dense else rng.uniform(1.0, 2.0, 4))
+    expected = np.zeros((6, 6))
+    expected[:4, :4] = np.diag(scale) @ matrix.dense() @ np.diag(scale)
+    expected[4:, 4:] = np.diag(corner)
+    np.testing.assert_allclose(matrix.bordered(scale, corner).dense(), expected, rtol=1e-12)
