@@ -210,3 +210,16 @@ def test_directions_that_only_the_prior_knows_are_said_of_long_steps(n_classes):
     with pytest.warns(ConvergenceWarning, match=r"least_known is .* below 0\.33.* heavy tails"):
         assert model.fit(collinear, y).diagnostics_["least_known"] < 0.05
     assert "least_known" not in model.set_params(sampler="hmc").fit(collinear, y).diagnostics_
+
+
+@pytest.mark.parametrize("bend", [0.1, 0.5, 2.0])
+def test_errors_are_doubled_where_few_draws_may_decide(bend, seed):
+    """Where slopes are as far from linear as from zero: the draw that matters may be absent."""
+    rng = np.random.default_rng(seed)
+    theta = rng.standard_normal((20_000, 1))
+    rest = bend * rng.choice([-1.0, 1.0], theta.shape)
+    found = from_gradients(theta, rest - theta)
+    plain = bend / np.sqrt(20_000)
+    times = 1 + min(1.0, bend**2)
+    assert found.mean_error[0] == pytest.approx(times * plain, rel=0.1)
+    assert found.sd_error[0] == pytest.approx(0.5 * times * plain, rel=0.1)

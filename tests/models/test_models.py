@@ -299,3 +299,19 @@ def test_no_exponential_is_subnormal(dtype):
         np.testing.assert_allclose(
             np.abs(each[0, -1]), softmax(z[0], axis=0)[2], rtol=1e-5, atol=1e-30
         )
+
+
+@pytest.mark.parametrize("width", [0.3, 2.9, 3.1, 12.0])
+def test_probabilities_over_a_normal_logit_are_those_of_quadrature(width):
+    """Their mean, and that of p (1 - p), on either side of where the normal limit takes over."""
+    model, X = (
+        Softmax(2, 2, fit_intercept=False),
+        np.column_stack([np.linspace(-9, 9, 7), np.ones(7)]),
+    )
+    theta, root, y = np.array([[1.0, 0.0]]), np.diag([0.0, width]), np.where(X[:, 0] > 2, 1.0, -1.0)
+    z = np.linspace(-10, 10, 4001)
+    share = stats.norm.pdf(z) / stats.norm.pdf(z).sum()
+    p = expit(X[:, :1] + width * z)
+    residual, slope = model.row_terms(theta, root, X, y)
+    np.testing.assert_allclose(residual[0], (y > 0) - p @ share, atol=2e-3)
+    np.testing.assert_allclose(slope[0, 0], (p * (1 - p)) @ share, rtol=0.05, atol=1e-3)
