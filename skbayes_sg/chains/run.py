@@ -195,11 +195,13 @@ def start_chains(
     the draws must not. They have `fewest` chains, or all there are.
     """
     n_chains = len(theta)
-    most = 64 if sampler.shares_rows else 4  # beyond, a step costs as much per chain
+    # beyond 4, a step on minibatches of single chains costs as much per chain
+    shared = sampler.shares_rows or target.anchor is not None
+    most = 64 if shared else 4
     # two groups, so that R-hat compares chains that have no minibatch in common, and two processes
     # have work; one if there are no minibatches, and most of a step on so short arrays is overhead
     whole = target.anchor is not None and target.anchor.pool_size
-    short = sampler.rejects or (sampler.shares_rows and getattr(sampler, "batch_size", 0) == whole)
+    short = sampler.rejects or (shared and getattr(sampler, "batch_size", 0) == whole)
     short &= is_overhead(n_chains * target.n_rows * target.posterior.widest)
     n_groups = max(1 if short else 2, -(-n_chains // most))
     n_groups = min(n_groups, max(1, n_chains // fewest))

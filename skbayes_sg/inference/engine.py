@@ -160,7 +160,7 @@ class Options(NamedTuple):
             return int(self.n_chains)
         if sampler is None or target is None:
             return _MOST_CHAINS
-        if not sampler.shares_rows:
+        if not (sampler.shares_rows or target.anchor is not None):
             return 8
         many = sampler.variance_reduction is not None and not has_matrix(target.posterior.dim)
         if many and not sampler.rejects:
@@ -446,8 +446,11 @@ def begin(
     anchor, expandable = None, True
     if sampler.variance_reduction is not None and mode is not None:
         anchor = posterior_mean(posterior, mode)
-    elif sampled is not None and sampler.rejects:
-        anchor = mode
+    elif sampled is not None and sampler.follows_precision(posterior):
+        # unadjusted steps have one precision, where a matrix whitens the posterior
+        one = sampled.scales.integrated is not None
+        if sampler.rejects or (one and not is_one_by_one(posterior, sampled.scales)):
+            anchor = mode
     try:
         target = target_of(posterior, anchor, sampler, sampled, path)
         why = sampler.refusal(target)

@@ -145,7 +145,7 @@ class OneMode(Plan):
         figures |= diagnose.of_gradients(posterior, draws, fit.weights, n_gradients, fit.scales)
         assert fit.engine is not None
         sampler = fit.engine.sampler
-        if np.isfinite(sampler.steepest_column) and sampler.variance_reduction is None:
+        if np.isfinite(sampler.steepest_column) and fit.engine.anchor is None:
             figures |= diagnose.of_columns(posterior, fit.draws, fit.weights)
             if fit.scales is not None and has_matrix(posterior.dim):
                 mean = np.average(fit.draws.mean(axis=0), axis=0, weights=fit.weights)[None]

@@ -54,8 +54,8 @@ class Sampler(BaseEstimator, ABC):
     """A transition that moves a group of vectorised chains.
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
-    methods of every sampler stand in this order: `validate`, `refusal`, `resolve_auto`
-    (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw` (motion);
+    methods of every sampler stand in this order: `validate`, `follows_precision`, `refusal`,
+    `resolve_auto` (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw` (motion);
     `run_length`, `stationary_distribution`, `report` (theory and figures).
     """
 
@@ -139,6 +139,13 @@ class Sampler(BaseEstimator, ABC):
         """
         if not is_auto(self.batch_size):
             require_integer("batch_size", self.batch_size, 1)
+
+    def follows_precision(self, target: Target) -> bool:
+        """Whether a sampled precision of the prior is one of the coordinates of its chains.
+
+        Else it is integrated out, or the sampler needs control variates.
+        """
+        return self.rejects
 
     def refusal(self, target: Target) -> str | None:
         """Why draws of this sampler would be wrong on a target; None if they would not."""

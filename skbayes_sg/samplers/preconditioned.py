@@ -67,6 +67,7 @@ class Memory:
     noise_root: Operator | None = None  # a square root of W; None without injection
     radius: float = 0.0  # largest spectral radius at start and freeze; 0 if always stable
     alpha: float = 0.0  # of SGFS, of the present operators
+    longest: NDArray | None = None  # change of a parameter by the gradient alone, (D,)
     step: float = 1.0  # K of an annealed alpha over 2 P^-1, mean over the coordinates
     noiseless: int = 0  # directions without noise of any kind, of constant steps
     velocity: NDArray | float = 0.0  # of steps with momentum

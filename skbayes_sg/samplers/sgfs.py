@@ -25,6 +25,7 @@ from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _STEEP_COLUMN = 15.0  # where all noise is that of minibatches
+_ALPHA_OF_ALL_ROWS = 8.0  # beside a sampled precision; at 3 one small posterior in eight is wrong
 _CHOICES = {
     "structure": ("full", "kron", "diag", "block", "scalar"),
     "variant": ("exact", "paper", "mandt"),
@@ -56,7 +57,9 @@ class SGFS(PreconditionedSampler):
         effective draw per pass). A larger alpha follows a non-Gaussian posterior better; the IAT is
         gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals, and a draw is then
         weighted by the step taken from it (math/sgfs.md#weights-of-annealed-draws). "auto": 0. In
-        estimators the Stein ratio of short runs chooses it if `structure` drops correlations.
+        estimators the Stein ratio of short runs chooses it if `structure` drops correlations, and
+        where each step takes all rows and the prior precision is sampled it is 6, in coordinates
+        that follow the precision (math/sgfs.md#few-rows).
     structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
         correlated directions unless alpha is large. "kron": the diagonal in the eigenvectors of the
@@ -198,11 +201,19 @@ class SGFS(PreconditionedSampler):
         """Whether alpha is "auto" and correlations are dropped, so that short runs must choose."""
         return is_auto(self.alpha) and self.structure != "full"
 
+    def follows_precision(self, target: Target) -> bool:
+        """Where a step takes all rows, so that no matrix of their noise is to be measured."""
+        as_named = self._always_stable() and self.B == "fisher" and self.C is None
+        as_named &= self.kappa is None and self.adapt == "burn_in"
+        all_rows = self.rows_per_step >= target.n_rows and not self.replace
+        return is_auto(self.alpha) and as_named and all_rows
+
     def resolve_auto(self, target: Target) -> str:
         """Choose alpha and batch_size if they are "auto"."""
+        rows, anchor = self.rows_per_step, target.anchor
         if self.alpha == "auto":
-            self.alpha = 0.0
-        self.batch_size = self.rows_per_step
+            self.alpha = 0.0 if anchor is None else _ALPHA_OF_ALL_ROWS
+        self.batch_size = rows if anchor is None else anchor.pool_size
         return ""
 
     def _alpha_at(self, t: int) -> float:
@@ -214,6 +225,32 @@ class SGFS(PreconditionedSampler):
         return self.curvature == "empirical" if self.variant == "exact" else self.variant == "paper"
 
     # -- motion -------------------------------------------------------------------------------
+
+    def start(self, state: State, target: Target) -> None:
+        if target.anchor is None:
+            super().start(state, target)
+        else:  # where the curvature is known
+            state.memory = Memory(target.posterior.layout("full"))
+            self.refresh(state, target)
+
+    def step(self, state: State, target: Target) -> None:
+        """As in all of the kind; about an anchor from all rows, with a truncated drift.
+
+        Far out in the funnel of a precision the gradient grows faster than the distance, and a step
+        as long as it says would throw the chain. So no parameter drifts by more than a standard
+        deviation in one step (Roberts & Tweedie 1996, section 1.4.3).
+        """
+        if target.anchor is None:
+            super().step(state, target)
+            return
+        memory, gradient = state.memory, target.full_gradient(state.theta)
+        drift = memory.preconditioner.matvec(gradient)
+        np.clip(drift, -memory.longest, memory.longest, out=drift)
+        normals = state.normals.standard_normal(state.theta.shape)
+        noise = memory.preconditioner.matvec(memory.noise_root.matvec(normals))
+        state.theta = state.theta + drift + noise
+        state.gradient = gradient
+        state.t += 1
 
     def _follow_schedule(self, state: State, target: Target) -> None:
         """Rebuild P and W when alpha moved by 1 %: a step with the old alpha in both is exact."""
@@ -241,6 +278,11 @@ class SGFS(PreconditionedSampler):
         """K = 2 P^-1, and a square root of W."""
         memory = state.memory
         memory.alpha = self._alpha_at(state.t)
+        if target.anchor is not None:  # all rows: M = 0, and the model is right, I_N = Lam
+            Lam = target.anchor.curvature
+            memory.longest = np.sqrt(Lam.inverse().diagonal())
+            W = Lam * (1.0 + memory.alpha**2)
+            return (Lam + W).inverse() * 2.0, W.cholesky()
         P, W = FORMULAS[self.variant](memory, target.n_total, state.rows, self.B)
         if self.C is not None:
             C = given_matrix("C", self.C, target.dim)
@@ -287,7 +329,8 @@ class SGFS(PreconditionedSampler):
     def run_length(self, state: State) -> RunLength:
         """As `Sampler.run_length`, for the autocorrelation time (1 + alpha^2) N/n."""
         passes = (1 + self._alpha_at(0) ** 2) * (state.rows.noise_factor + 1)
-        return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / 5)))
+        share = 5 if state.memory.longest is None else 2  # far from normal, tails take longer
+        return RunLength(max(1000, math.ceil(10 * passes)), max(1, round(passes / share)))
 
     @property
     def steepest_column(self) -> float:
