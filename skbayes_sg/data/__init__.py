@@ -11,7 +11,7 @@ from skbayes_sg.data.blockwise import (
     is_out_of_core,
     is_stored,
 )
-from skbayes_sg.data.columns import Columns, of_columns, of_targets
+from skbayes_sg.data.columns import Columns, of_columns, of_targets, with_columns
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks
 from skbayes_sg.data.threads import (
@@ -47,4 +47,5 @@ __all__ = [
     "one_thread",
     "row_blocks",
     "threads_of_blas",
+    "with_columns",
 ]

@@ -12,17 +12,62 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from skbayes_sg.data.rows import Batch, Data
+from skbayes_sg.data.rows import Batch, Data, InMemory
 
 
 class Columns(NamedTuple):
-    """What is known of the columns of X, (features,) each."""
+    """What is known of the columns of X, (features,) each.
+
+    That of some rows and of later ones is that of all (`and_of`), so that in a stream the unit of a
+    column is open until it has varied.
+    """
 
     unit: NDArray
     """0 for a column of one value"""
     mean: NDArray
     variance: NDArray
+    n_rows: float
+    """their total weight"""
+    value: NDArray
+    """that may hold most of the rows, and one that held most of others, (2, features); NaN if none
+    did"""
+    others: NDArray
+    """weight of the rows that have another value than each, (2, features)"""
+
+    def and_of(self, data: InMemory) -> Columns:
+        """What is known after more rows.
+
+        Which of more than two values holds most of all rows may be found out late, and rows before
+        then count as others.
+        """
+        new, total = of_columns(data), self.n_rows
+        n_rows = total + new.n_rows
+        share, step = new.n_rows / n_rows, new.mean - self.mean
+        mean = self.mean + share * step
+        variance = (1 - share) * self.variance + share * new.variance
+        variance += share * (1 - share) * step**2
+
+        value, others = self.value.copy(), self.others + _elsewhere(data, self.value)
+        known = (value == new.value[0]).any(axis=0)
+        worse = np.where(known, -1, others.argmax(axis=0))  # the one that gives way
+        for slot in (0, 1):
+            value[slot, worse == slot] = new.value[0, worse == slot]
+            others[slot, worse == slot] = total + new.others[0, worse == slot]
+
+        best, every = others.argmin(axis=0), np.arange(len(mean))
+        away, at = others[best, every], value[best, every]
+        square = np.where(
+            away < 0.5 * n_rows,
+            0.25 * n_rows * (variance + (mean - at) ** 2) / np.maximum(away, _TINY),
+            variance,
+        )
+        square = np.where(variance > 0, square, 0.0)
+        return Columns(np.sqrt(square), mean, variance, n_rows, value, others)
+
+
+_TINY = np.finfo(np.float64).tiny
 
 
 def of_columns(data: Data) -> Columns:
@@ -42,6 +87,7 @@ def of_columns(data: Data) -> Columns:
     sample, n_features = data.sample, data.n_features
     X, n_rows = sample.X, sample.n_rows
     weight = np.ones(n_rows) if sample.weight is None else sample.weight.astype(np.float64)
+    weight_of_rows = float(weight.sum())
     if sample.sparse_rows:  # zero holds most of the rows of most columns; stored entries tell all
         value, column = np.zeros(X.shape[1]), X.indices
         each, entries = np.repeat(weight, np.diff(X.indptr)), X.data.astype(np.float64)
@@ -75,7 +121,44 @@ def of_columns(data: Data) -> Columns:
     variance = np.maximum(squares / of_rows - shift**2, 0.0)
     away = 0.25 * squares / np.maximum(others, np.finfo(np.float64).tiny)
     square = np.where(others < 0.5 * of_rows, away, variance)
-    return beside.setdefault("_columns", Columns(np.sqrt(square), value + shift, variance))
+    total = weight_of_rows * data.n_total / n_rows
+    found = Columns(
+        np.sqrt(square),
+        value + shift,
+        variance,
+        total,
+        np.stack([value, np.full_like(value, np.nan)]),
+        np.stack([others * (total / of_rows), np.full_like(value, total)]),
+    )
+    return beside.setdefault("_columns", found)
+
+
+def with_columns(data: InMemory, columns: Columns) -> InMemory:
+    """Rows that are said to have these columns: they stand for all of a stream."""
+    vars(data)["_columns"] = columns
+    return data
+
+
+def _elsewhere(data: InMemory, value: NDArray) -> NDArray:
+    """Total weight of the rows whose columns are not equal to values (k, features), as those."""
+
+    def of_batch(batch: Batch) -> tuple[NDArray]:
+        n = batch.X.shape[0]
+        weight = np.ones(n) if batch.weight is None else batch.weight.astype(np.float64)
+        if not sparse.issparse(batch.X):
+            X = batch.X[:, : value.shape[1]]
+            return (np.stack([weight @ np.not_equal(X, each.astype(X.dtype)) for each in value]),)
+        X = sparse.csr_array(batch.X)
+        each, column = np.repeat(weight, np.diff(X.indptr)), X.indices
+        found = np.empty_like(value)
+        for own, at in zip(found, value, strict=True):
+            own[:] = np.where(at == 0, 0.0, weight.sum())
+            at = np.append(at, np.full(X.shape[1] - len(at), np.nan))[column]
+            more = np.where(at == 0, X.data != 0, -1.0 * (X.data == at.astype(X.dtype)))
+            own += np.bincount(column, each * more, X.shape[1])[: len(own)]
+        return (found,)
+
+    return data.reduce(of_batch, data.n_features)[0]
 
 
 def _sums(distance: NDArray, weight: NDArray | None) -> NDArray:

@@ -133,7 +133,8 @@ def joined(blocks: Sequence[InMemory]) -> InMemory:
         X: Any = sparse.vstack([sparse.csr_array(rows.X) for rows in blocks], format="csr")
     else:
         X = np.concatenate([rows.X for rows in blocks])
-    return InMemory.of(X, np.concatenate([rows.y for rows in blocks]), weight, takes_sparse=True)
+    found = InMemory.of(X, np.concatenate([rows.y for rows in blocks]), weight, takes_sparse=True)
+    return replace(found, n_known=blocks[0].n_known)
 
 
 def weight_of(rows: InMemory) -> NDArray:

@@ -30,7 +30,7 @@ from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.few_draws import FewDraws
 from skbayes_sg.estimators.foreign_parameters import SignatureOfInit, require_known_parameters
-from skbayes_sg.estimators.new_levels import Levels, levels_of, with_new_levels
+from skbayes_sg.estimators.new_levels import Levels, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import require_no_dates, text_columns
@@ -52,7 +52,11 @@ from skbayes_sg.version import __version__
 
 FORMAT = 12
 """Of the fitted attributes. It is raised when their names or meaning change."""
-_OF_DISTRIBUTION = ("coef_", "coef_std_", "intercept_", "posterior_")
+_OF_DISTRIBUTION = (
+    *("coef_", "coef_std_", "intercept_", "posterior_"),
+    *("prior_precision_", "prior_precision_path_", "prior_precision_blocks_"),
+    "noise_variance_",
+)
 
 _DOUBLE = np.finfo(np.float64)
 _RESCALE = (
@@ -199,6 +203,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _require_streams(self) -> None:
         """Raise AttributeError if parameters leave no `partial_fit`; the message says why."""
         raise NotImplementedError
+
+    def _facts(self, posterior: Posterior) -> dict[str, Any]:
+        """Attributes that tell of the rows."""
+        return {}
 
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about the data, before the chains run."""
@@ -384,8 +392,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             return other
 
         warn(small_weights(posterior) + self._notices(posterior))
-        if getattr(self, "prior_groups", None) is not None:
-            attributes["_levels"] = levels_of(self._em(), posterior.data)
+        attributes |= self._facts(posterior)
         if self.sampler is None and not has_matrix(posterior.dim) and posterior.model.fixed_inputs:
             em = self._em()
             if em in (None, Hyperprior()) or (isinstance(em, VariationalEM) and em.per == "block"):

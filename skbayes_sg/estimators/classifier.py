@@ -102,7 +102,21 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         metadata: RowMetadata,
         n_total: float | None = None,
     ) -> Posterior:
-        """Posterior of the model given validated data, without rows of weight 0.
+        """Posterior of the model given validated data, without rows of weight 0."""
+        streaming = n_total is not None
+        model, data = self._rows(X, y, classes, metadata, n_total)
+        posterior = Posterior(model, data, self._prior(model, data, classes, streaming))
+        return self._tempered(posterior, streaming)
+
+    def _rows(
+        self,
+        X,
+        y: NDArray,
+        classes: NDArray,
+        metadata: RowMetadata,
+        n_total: float | None = None,
+    ) -> tuple[Classification, InMemory]:
+        """The model, and the rows with all that is known of them.
 
         Classes have their factors after equal rows are merged: k f and a sum of k times f may
         differ in their last bit.
@@ -128,8 +142,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             of_row = factors[order][np.searchsorted(labels[order], data.y)]
             of_row = of_row if data.weight is None else of_row * data.weight
             data = replace(data, weight=in_dtype(WEIGHTS, of_row, X.dtype))
-        posterior = Posterior(model, data, self._prior(model, data, classes, streaming))
-        return self._tempered(posterior, streaming)
+        return model, data
 
     def _checked_rows(self, X, y, metadata: RowMetadata):
         X, y = self._validate_data(X, y, reset=False)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Data, of_columns
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.inference.bayesian_updating import HELD
 from skbayes_sg.inference.precision import BOUNDS, Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
@@ -21,7 +22,6 @@ from skbayes_sg.validation import is_integer, is_word, real_array, require_bound
 
 _PRIOR_VARIANCE = 10.0  # of outputs
 _FARTHEST = 3e6  # standard deviations of a column from zero: of its squares three digits are left
-_HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth
 _SHRINKAGE: dict[str, Horseshoe | StudentT] = {"horseshoe": Horseshoe(), "student_t": StudentT()}
 _REST = "other"
 _BETWEEN = "__"  # as ColumnTransformer and make_union join names
@@ -38,8 +38,8 @@ def prior_of(
 ) -> Prior:
     """The posterior of another fit, or independent normal priors, as an estimator's parameters say.
 
-    A column that has one value has no unit. Its coefficient is held at zero; but in a stream, where
-    other values may come, it is that of a column of zeros and ones.
+    A column that has one value has no unit, and its coefficient is held at zero. In a stream, where
+    other values may come, it is held where the posterior is read (`Stream.distribution`).
     """
     em, with_intercept = estimator._em(), estimator.fit_intercept
     mean = real_array("prior_mean", estimator.prior_mean)
@@ -53,7 +53,7 @@ def prior_of(
                 "prior stands in place of prior_precision and prior_mean; leave both at their "
                 "defaults, or prior=None"
             )
-        return estimator.prior.prior_of(model, estimator, classes)
+        return estimator.prior.prior_of(model, estimator, classes, data, streaming)
 
     # The mean of every parameter: 0 for intercepts and the log noise variance. Under a learned
     # precision the intercept of a regression has that of y.
@@ -93,8 +93,7 @@ def prior_of(
             )
     # one value may be what StandardScaler's rounding leaves, where other rows have numbers near one
     size = np.maximum(1.0, np.abs(columns.mean))
-    held = 1.0 if streaming else _HELD * size
-    square = (np.where(unit > 0, unit, held) / model.unit) ** 2
+    square = (np.where(unit > 0, unit, size if streaming else HELD * size) / model.unit) ** 2
     # The first precision has as much information as one row, in units of 1 / noise variance for
     # linear regression. With many columns that is next to nothing, and the mode under it far away.
     # So the variance of the outputs of rows under the prior is 10 at most.

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import Columns, Data, of_columns
+from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Model
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
@@ -45,6 +47,15 @@ class FittedPosterior:
     classes : array or None
     ranks : array or None
         Of ordered classes, the place of each in their order.
+    prior : the kind of `distribution`, or None
+        The prior that is in it: what is beyond it the rows have said.
+    columns : Columns or None
+        Of all rows that are in it, where the prior is in their units.
+    held : array of shape (n, 2) or None
+        Of coefficients whose column has had one value in all rows: the precision that holds each at
+        its prior mean, and that which it has for a unit of 1 of its column; 0 of the others.
+    spread : tuple (middle, half) or None
+        Of y, where it has a unit.
 
     Examples
     --------
@@ -63,11 +74,27 @@ class FittedPosterior:
     feature_names: tuple[str, ...] | None
     classes: NDArray | None
     ranks: NDArray | None = None
+    prior: GaussianPrior | NormalInverseGammaPrior | None = None
+    columns: Columns | None = None
+    held: NDArray | None = None
+    spread: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, estimator: Any, distribution: Distribution) -> FittedPosterior:
+    def of(
+        cls,
+        estimator: Any,
+        distribution: Distribution,
+        prior: Any,
+        columns: Columns | None,
+        spread: tuple[float, float] | None,
+    ) -> FittedPosterior:
         """What a fitted estimator shows of a distribution of its model's parameters."""
         model, names = estimator.model_, getattr(estimator, "feature_names_in_", None)
+        held = None
+        if isinstance(estimator.prior, FittedPosterior):
+            held = None if columns is None else estimator.prior.still_held(columns)
+        elif columns is not None:
+            held = _held_by(prior, model, columns)
         return cls(
             distribution,
             type(model).__name__,
@@ -75,6 +102,10 @@ class FittedPosterior:
             None if names is None else tuple(names),
             getattr(estimator, "classes_", None),
             getattr(model, "ranks", None),
+            prior,
+            columns,
+            held,
+            spread,
         )
 
     def __repr__(self) -> str:
@@ -108,9 +139,17 @@ class FittedPosterior:
             warn(f"{BY_EXPECTED}; the draws of a fit are not affected")
 
     def prior_of(
-        self, model: Model, estimator: Any, classes: NDArray | None
+        self,
+        model: Model,
+        estimator: Any,
+        classes: NDArray | None,
+        data: Data,
+        streaming: bool,
     ) -> GaussianPrior | NormalInverseGammaPrior:
         """The prior of a model, if its parameters are the same.
+
+        A coefficient that was held, because its column had one value, has the prior of the others
+        if the column has another value in the rows of `data`. In a stream none is held (`opened`).
 
         Raises
         ------
@@ -140,7 +179,94 @@ class FittedPosterior:
                 "prior is of classes in another order than categories have now; give the "
                 "categories of that fit"
             )
-        return self.distribution
+        if self.held is None:
+            return self.distribution
+        unit = self._unit_of(of_columns(data))
+        return self._released(np.where(unit > 0, unit, self._open_unit * streaming))[0]
+
+    def opened(self) -> tuple[Any, Any]:
+        """Distribution and prior in which no coefficient is held, for a stream: what has been added
+        to a large number cannot be told from it later."""
+        return (
+            (self.distribution, self.prior)
+            if self.held is None
+            else self._released(self._open_unit)
+        )
+
+    @property
+    def _open_unit(self) -> NDArray:
+        """Of columns of one value: of its size."""
+        assert self.columns is not None
+        return self._of_each(np.maximum(1.0, np.abs(self.columns.mean)))
+
+    def _released(self, unit: NDArray) -> tuple[Any, Any]:
+        """Distribution and prior where a coefficient that was held has the prior of its unit.
+
+        Rows say of the coefficient of a column of the value c what they say of the intercept, c
+        times. So does the prior, which is at the means of the columns.
+        """
+        assert self.held is not None
+        assert self.columns is not None
+        precision = self.held[:, 1] * unit**2
+        free = np.flatnonzero((self.held[:, 0] > 0) & (precision > 0))
+        distribution, prior, found = self.distribution, self.prior, []
+        if not len(free):
+            return distribution, prior
+        value = self._of_each(self.columns.mean)[free]
+        for one in (distribution, prior):
+            assert one is not None
+            operator = one.operator.plain()
+            if isinstance(operator, Diag):
+                values = operator.values.copy()
+                values[free] = precision[free]
+                operator = Diag(values)
+            else:
+                matrix = operator.dense().copy()
+                known = matrix[free, free] - self.held[free, 0]
+                if "intercept" in self.shapes:
+                    n_outputs, n_columns = self.shapes["coef"]
+                    known = value * matrix[free, n_outputs * n_columns + free // n_columns]
+                matrix[free, free] = np.where(value == 0, 0.0, known) + precision[free]
+                operator = Dense(matrix)
+            if isinstance(one, NormalInverseGammaPrior):
+                found.append(NormalInverseGammaPrior(operator, one.noise, one.mean[:-1]))
+                continue
+            found.append(GaussianPrior(operator, one.mean))
+            found[-1].by_expected = one.by_expected
+        return found[0], found[1]
+
+    def still_held(self, columns: Columns) -> NDArray | None:
+        """`held` after more rows, None if no coefficient is."""
+        if self.held is None:
+            return None
+        held = np.where(self._unit_of(columns)[:, None] > 0, 0.0, self.held)
+        return held if held.any() else None
+
+    def _unit_of(self, columns: Columns) -> NDArray:
+        """The unit of the column of each coefficient that is held, with those of more rows."""
+        assert self.columns is not None
+        assert self.held is not None
+        apart = 0.5 * np.abs(columns.mean - self.columns.mean)  # a value before, another one now
+        return self._of_each(np.where(columns.unit > 0, columns.unit, apart))
+
+    def _of_each(self, columns: NDArray) -> NDArray:
+        """A number of each column, for each parameter; 0 of those without a column."""
+        assert self.held is not None
+        found, n_outputs = np.zeros(len(self.held)), self.shapes["coef"][0]
+        found[: n_outputs * len(columns)] = np.tile(columns, n_outputs)
+        return found
+
+
+def _held_by(prior: Any, model: Any, columns: Columns) -> NDArray | None:
+    """`FittedPosterior.held` under a learned prior."""
+    if columns.unit.all():
+        return None
+    n_outputs, n_normal = model.shapes["coef"][0], model.dim - ("log_noise" in model.shapes)
+    each = np.zeros(n_normal, bool)
+    each[: n_outputs * len(columns.unit)] = np.tile(columns.unit == 0, n_outputs)
+    precision, unit = prior.precision[:n_normal], prior.unit[:n_normal]
+    of_unit = precision / unit / model.unit**2
+    return np.where(each[:, None], np.column_stack([precision, of_unit]), 0.0)
 
 
 def _require_same_names(ours: tuple[str, ...], theirs: tuple[str, ...]) -> None:

@@ -14,15 +14,15 @@ from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Batch, Data, of_targets, row_blocks
 from skbayes_sg.diagnostics import moments
+from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import draws_that_predict
-from skbayes_sg.estimators.linear_model import LinearRegressor
+from skbayes_sg.estimators.linear_model import LinearRegressor, OfStream
 from skbayes_sg.estimators.mixture_predictions import Mixture
 from skbayes_sg.inference.sample import Fit
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.validation import require_positive
@@ -155,6 +155,7 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
     intercept_precision: float = 1e-6
 
     _family = Linear
+    noise_variance_ = OfStream(lambda self: updating.noise_of(self))
 
     # -- the model ---------------------------------------------------------------------------
 
@@ -212,17 +213,6 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         return found
 
     # -- fitting ------------------------------------------------------------------------------
-
-    def _read_off_stream(self, distribution: Distribution) -> None:
-        self.noise_variance_ = float(self.noise_variance or 0)
-        if not isinstance(distribution, NormalInverseGammaPrior):
-            return
-        if distribution.unbounded:
-            raise ValueError(
-                "sample_weight: weights so small leave the noise variance without bounds; give "
-                "larger weights, or noise_prior a larger shape, or noise_variance a number"
-            )
-        self.noise_variance_ = distribution.noise_variance
 
     def _read_off(self, fit: Fit) -> None:
         super()._read_off(fit)

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sg.data import Data, InMemory, at_hand, of_columns
+from skbayes_sg.data import Columns, Data, InMemory, at_hand, of_columns
 from skbayes_sg.data.blockwise import in_partitions
 from skbayes_sg.data.row_metadata import (
     RowMetadata,
@@ -43,6 +43,7 @@ from skbayes_sg.estimators.classifier import (
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.few_draws import FewDraws, few_draws
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.new_levels import levels_of
 from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
@@ -59,7 +60,6 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.control_variates import ExpandedTarget, mean_noise
-from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision
@@ -220,11 +220,18 @@ class LinearModel(BayesianEstimator):
     random_state: Any = None
 
     _reads_blocks = True
+    _columns: Columns | None = None
+    """Of all rows, where a prior is in their units."""
+    _spread: tuple[float, float] | None = None
+    """Of y of a fit, where it has a unit."""
     _has_rows = False
     """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
+    prior_precision_ = OfStream(updating.precision_of)
+    prior_precision_blocks_ = OfStream(updating.blocks_of)
+    prior_precision_path_ = OfStream(lambda self: updating.learned_of(self).path)
     draws_ = OfStream(updating.draws_of)
     draw_weights_ = OfStream(lambda self: np.full((n := updating.shape_of_draws(self)[1]), 1 / n))
-    posterior_ = OfStream(lambda self: FittedPosterior.of(self, self._stream.distribution))
+    posterior_ = OfStream(updating.posterior_of)
     coef_ = OfStream(lambda self: updating.moments_of(self)[0])
     coef_std_ = OfStream(lambda self: updating.moments_of(self)[1])
     intercept_ = OfStream(lambda self: updating.moments_of(self)[2])
@@ -301,6 +308,18 @@ class LinearModel(BayesianEstimator):
                 "does not lead to; call fit, or set prior=None"
             )
 
+    def _facts(self, posterior: Posterior) -> dict[str, Any]:
+        data = posterior.data
+        facts: dict[str, Any] = {"_columns": of_columns(data) if self._has_units() else None}
+        facts["_spread"] = posterior.predictor.spread(data)
+        if self.prior_groups is not None:
+            facts["_levels"] = levels_of(self._em(), data)
+        return facts
+
+    def _has_units(self) -> bool:
+        """Whether the prior is in units of the columns, or was in another fit."""
+        return self._em() is not None or isinstance(self.prior, FittedPosterior)
+
     def _notices(self, posterior: Posterior) -> list[str]:
         """Warnings about columns of one value, where the prior is in units of the columns."""
         if self._em() is None:
@@ -338,10 +357,9 @@ class LinearModel(BayesianEstimator):
         self.intercept_ = intercept if self._has_rows else float(intercept)
         self.__dict__.pop("posterior_", None)
         if fit.gaussian is not None:
-            self.posterior_ = FittedPosterior.of(self, fit.gaussian)
-
-    def _read_off_stream(self, distribution: Distribution) -> None:
-        """Set attributes beside those that a stream computes when they are asked for."""
+            self.posterior_ = FittedPosterior.of(
+                self, fit.gaussian, fit.prior, self._columns, self._spread
+            )
 
     # -- theory and tables ----------------------------------------------------------------------
 
@@ -637,7 +655,8 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         X, y, known = chunk_of(self, X, y, classes)
         found = of_chunk(self, X, offset) | {"classes_": known}
         metadata = RowMetadata(sample_weight, offset)
-        update(self, self._bind(X, y, known, metadata, n_total=X.shape[0]), found)
+        model, data = self._rows(X, y, known, metadata, n_total=X.shape[0])
+        update(self, data, lambda rows: model, found)
         return self
 
     def _few_draws(self, posterior: Posterior) -> FewDraws | None:
@@ -772,16 +791,20 @@ class LinearRegressor(BayesianRegressor, LinearModel):
     def _bind(
         self, X, y: NDArray, metadata: RowMetadata, n_total: float | None = None
     ) -> Posterior:
-        streaming, n_features = n_total is not None, X.shape[1]
+        data = self._rows(X, y, metadata, n_total)
+        model = self._make_model(data)
+        data = merged(data, model, self.sampler is not None)
+        return Posterior(model, data, self._prior(model, data))
+
+    def _rows(self, X, y: NDArray, metadata: RowMetadata, n_total: float | None = None) -> InMemory:
+        """The rows with all that is known of them; of a stream those of weight 0 too."""
+        n_features = X.shape[1]
         X, y, metadata = self._with_metadata(X, y, metadata)
         X, y, weights = of_positive_weight(X, y, metadata.sample_weight, n_total)
         data = InMemory.of(X, y, weights, n_total, Predictor.takes_sparse)
-        data = replace(data, n_known=X.shape[1] - n_features)
-        model = self._make_model(data)
-        if model.has_location:
+        if self._family.has_location:
             require_spread(y, data.X.dtype)
-        data = merged(data, model, streaming or self.sampler is not None)
-        return Posterior(model, data, self._prior(model, data, streaming=streaming))
+        return replace(data, n_known=X.shape[1] - n_features)
 
     def _checked_rows(self, X, y, metadata: RowMetadata):
         if metadata.var_weights is None:
@@ -876,9 +899,9 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         offset = offset_of(offset, exposure, self._family.log_link, X)
         found = of_chunk(self, X, offset)
         metadata = RowMetadata(sample_weight, offset, var_weights)
-        posterior = self._bind(X, y, metadata, n_total=X.shape[0])
-        warn(self._family.notices(posterior.data))
-        update(self, posterior, found)
+        data = self._rows(X, y, metadata, n_total=X.shape[0])
+        warn(self._family.notices(data))
+        update(self, data, self._make_model, found)
         return self
 
 

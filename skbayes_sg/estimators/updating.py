@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -10,35 +11,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import cores, one_thread
-from skbayes_sg.data import in_threads
-from skbayes_sg.estimators.base import require_finite, set_learned
-from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED
+from skbayes_sg.data import InMemory, in_threads
+from skbayes_sg.estimators.base import require_finite
+from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.estimators.new_levels import levels_of
-from skbayes_sg.inference.bayesian_updating import Stream
+from skbayes_sg.inference.bayesian_updating import MISFIT, Stream, standing_for
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
 from skbayes_sg.inference.engine import choose, prepare
-from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision, estimate_precision
+from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.sizes import bytes_to_keep
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
+from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.validation import warn
 
+_UNBOUNDED = (
+    "sample_weight: weights so small leave the noise variance without bounds; give larger weights, "
+    "or noise_prior a larger shape, or noise_variance a number"
+)
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
+    *("prior_precision_", "prior_precision_path_", "prior_precision_blocks_"),
     *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
-    *("sampler_", "sampler_reason_", "states_", "n_iter_", "n_passes_", "burn_in_", "thin_"),
+    *(
+        "noise_variance_",
+        "sampler_",
+        "sampler_reason_",
+        "states_",
+        "n_iter_",
+        "n_passes_",
+        "burn_in_",
+        "thin_",
+    ),
 )
 
 
-def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> None:
+def update(
+    estimator: Any,
+    data: InMemory,
+    make_model: Callable[[InMemory], Predictor],
+    attributes: dict[str, Any],
+) -> None:
     """Update an estimator by the rows of a chunk: the posterior of one is the prior of the next.
+
+    What the prior takes from rows is asked of all rows so far: the units of the columns and of y,
+    where the intercept may be, which columns have one value, and a precision.
 
     Parameters
     ----------
     estimator : LinearModel
-    posterior : Posterior
-        Of the rows of the chunk.
+    data : InMemory
+        The rows of the chunk.
+    make_model : function
+        Of rows that have the unit of y: the model.
     attributes : dict
         Fitted attributes of the subclass.
     """
@@ -47,56 +74,55 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         raise TypeError(f"forgetting_factor must be a number in (0, 1], got {factor!r}")
     if not 0 < (factor := float(factor)) <= 1:
         raise ValueError(f"forgetting_factor must lie in (0, 1], got {factor}; 1 forgets nothing")
-    stream, em, learned = estimator._stream, estimator._em(), None
-    fitted, classes = hasattr(estimator, "posterior_"), attributes.get("classes_")
-    is_first = stream is None and not fitted
-    if stream is not None:
-        if estimator.model_.shapes != posterior.model.shapes:
-            raise ValueError(
-                "whether there is an intercept, and whether the noise variance is given, must stay "
-                "as in the first chunk; take a new estimator, or call fit"
-            )
-    elif fitted:  # after a fit
-        prior, distribution = estimator._fit.prior, estimator.posterior_.distribution
-        drift, seed = Drift(float(estimator.n_samples_seen_)), _seed(estimator)
-        stream = Stream(prior, distribution, distribution, seed, drift=drift)
-    else:  # before any row: then the prior may have to be learned
-        seed, prior = _seed(estimator), posterior.prior
-        assert isinstance(prior, Distribution)
+    em, classes = estimator._em(), attributes.get("classes_")
+    model, learned = make_model(data), None
+    if hasattr(estimator, "model_") and estimator.model_.shapes != model.shapes:
+        raise ValueError(
+            "whether there is an intercept, and whether the noise variance is given, must stay as "
+            "in the first chunk; take a new estimator, or call fit"
+        )
+    before = estimator._stream or _after_fit(estimator, data)
+    is_first = before is None
+    if before is None:
+        prior, seed = estimator._prior(model, data, classes, streaming=True), _seed(estimator)
         if em is not None:
             seed, other = seed.spawn(2)
-            learned = _learned_from(estimator, posterior, other)
-            prior = prior.with_precision(learned.precision)
-            posterior = posterior.with_prior(prior)
-        stream = Stream(prior, prior, prior, seed, drift=Drift())
+        before = Stream(prior, prior, prior, seed, model, drift=Drift())
 
-    guess = mode = stream.posterior.mode
+    # what is learned from rows is asked again when others come
+    stream = before.told(model, data, estimator._has_units())
+    is_due = stream.is_due(before)
+    if is_due or model.conjugate:
+        rows = stream.rows_that_tell(data)
+        model = make_model(rows)
+        weak = estimator._prior(model, rows, classes, streaming=True)
+        assert isinstance(weak, Distribution)
+        stream = replace(stream, model=model, weak=weak, in_units=em is not None)
+    if is_due:
+        stream = stream.renewed(keeps=em is not None and not is_first)
+        by_chains = not (isinstance(em, Hyperprior) and affordable(Posterior(model, data, weak)))
+        if is_first and em is not None and by_chains:
+            learned = _learned_from(estimator, Posterior(model, data, weak), other)
+            stream = replace(stream, learned=learned, weak=weak.with_precision(learned.precision))
+            stream = replace(stream.renewed(keeps=False), weak=weak)
+
+    assert stream.model is not None
+    guess = stream.posterior.mode
     if is_first:
-        rows = posterior.data.sample
-        guess = posterior.model.guess(rows.y, rows.weight, rows.offset)
-        if posterior.log_prob(mode)[0] >= posterior.log_prob(guess)[0]:
-            guess = mode
-    before = stream
-    stream = stream.after(posterior, guess, factor, bytes_to_keep())
+        posterior = Posterior(stream.model, data, stream.prior)
+        own = stream.model.guess(data.y, data.weight, data.offset)
+        if posterior.log_prob(own)[0] > posterior.log_prob(guess)[0]:
+            guess = own
+    stream = stream.after(data, guess, factor, bytes_to_keep())
+    if is_due:
+        again = isinstance(em, Hyperprior) and learned is None
+        stream = replace(stream, asked_at=(stream.n_rows, stream.rare))
+        stream = replace(stream, hyperprior=em).learning() if again else stream
     require_finite("posterior_", stream.posterior.mean)
-    if stream.may_learn and isinstance(em, Hyperprior):
-        # the prior that all rows lead to, while all of them are kept
-        rows = stream.kept.data.sample
-        prior = estimator._prior(stream.model, rows, classes, streaming=True)
-        of_all = Posterior(stream.model, rows, prior)
-        if affordable(of_all):
-            learned = estimate_precision(em.of(of_all), of_all).learned
-            stream = stream.under(prior.with_precision(learned.precision))
-    if learned is not None:
-        stream = replace(stream, learned_from=stream.rare)
     if stream.centre is not before.centre or stream.may_have_mended:
         stream = stream.diagnosed()
 
     # All fitted attributes; those of chains are removed.
-    if learned is not None or is_first:
-        n_normal = posterior.dim - ("log_noise" in posterior.model.shapes)
-        estimator.prior_precision_ = stream.prior.precision[:n_normal].copy()
-        set_learned(estimator, learned)
     for name in _OF_A_FIT:
         estimator.__dict__.pop(name, None)
     if estimator._fit is not None:
@@ -104,36 +130,77 @@ def update(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         estimator._fit = replace(estimator._fit, **nothing)
     estimator.__dict__.update(attributes)
     if estimator.prior_groups is not None:
-        found = levels_of(em, posterior.data)
+        found = levels_of(em, data)
         known = found if is_first else estimator._levels
         estimator._levels = {name: each for name, each in known.items() if found.get(name) == each}
-    estimator.model_, estimator._stream, estimator._few = posterior.model, stream, None
+    estimator.model_, estimator._stream = stream.model, stream
+    estimator._columns, estimator._few = stream.columns, None
     found = stream.remainder
     estimator.diagnostics_ = {} if found is None else found._asdict()
     estimator.diagnostics_["drift"] = stream.drift.z
-    estimator._read_off_stream(stream.distribution)
+    if isinstance(stream.posterior, NormalInverseGammaPrior) and stream.posterior.unbounded:
+        raise ValueError(_UNBOUNDED)
     if stream.centre is not None:  # rows are kept
         estimator.diagnostics_ |= stream.misfit._asdict()
 
-    if found is not None and found.is_large:
-        warn(
-            "rows that are no longer kept were summed up where the posterior has since left: it "
-            f"may be off by {found.folded_shift:.2g} posterior standard deviations (Monte Carlo "
-            f"error {found.folded_shift_se:.1g}) or more, see diagnostics_['folded_shift']; call "
-            "fit on all rows, or shuffle them, or keep more of them: "
+    # Each kind once, in words that stay the same; the figures are in `diagnostics_`.
+    kinds = _warnings_of(stream, factor)
+    estimator._stream = replace(stream, said=stream.said | kinds.keys())
+    warn([text for kind, text in kinds.items() if kind not in stream.said])
+
+
+def _after_fit(estimator: Any, data: InMemory) -> Stream | None:
+    """What a fit, or a compact copy of a stream, leaves to go on from; None before any row."""
+    if not hasattr(estimator, "posterior_"):
+        return None
+    known, model, n_rows = estimator.posterior_, estimator.model_, float(estimator.n_samples_seen_)
+    distribution, prior = known.opened()
+    return Stream(
+        prior,
+        distribution,
+        distribution,
+        _seed(estimator),
+        model,
+        drift=Drift(n_rows),
+        columns=known.columns,
+        counts={np.inf: n_rows},  # of whatever labels
+        stand_in=standing_for(known.spread, data, n_rows),
+        asked_at=(n_rows, 0.0),
+        summed=True,
+    )
+
+
+def _warnings_of(stream: Stream, factor: float) -> dict[str, str]:
+    """What is wrong with a stream, by kind."""
+    found = {}
+    if stream.remainder is not None and stream.remainder.is_large:
+        found["folded"] = (
+            "rows that are no longer kept were summed up where the posterior has since left: it is "
+            "off by about diagnostics_['folded_shift'] posterior standard deviations, or more; "
+            "call fit on all rows, or shuffle them, or keep more of them: "
             "sklearn.set_config(working_memory=...), of which a sixteenth holds rows"
         )
-    if stream.drift.highest > DRIFT_LIMIT >= before.drift.highest:  # once is enough
+    if stream.has_left_what_is_summed:
+        found["summed"] = (
+            "the rows of the fit, or of the stream of which this is a compact copy, were summed up "
+            "far from where the posterior now is, and are not kept: means and standard deviations "
+            "may be wrong; call fit on all rows"
+        )
+    if stream.drift.highest > DRIFT_LIMIT:
         remedy = "set forgetting_factor below 1" if factor == 1 else "lower forgetting_factor"
-        warn(
+        found["drift"] = (
             "the truth moves along this stream, or its rows are sorted: chunks would have a "
             "smaller log loss if the posterior had gone on where the last ones pulled it, by "
-            f"drift = {stream.drift.z:.1f} standard errors (limit {DRIFT_LIMIT:g}); if the truth "
-            f"moves, old rows mislead and intervals are too narrow: {remedy} (now {factor:g}); if "
-            "rows are sorted, shuffle them, at least where they are too many to be kept"
+            f"diagnostics_['drift'] standard errors (limit {DRIFT_LIMIT:g}); if the truth moves, "
+            f"old rows mislead and intervals are too narrow: {remedy} (now {factor:g}); if rows "
+            "are sorted, shuffle them, at least where they are too many to be kept"
         )
     if stream.rare and not stream.begins:  # of one class nothing else can be
-        warn(_of_information(stream.posterior) + stream.misfit.warnings())
+        if stream.posterior.by_expected:
+            found["information"] = _of_information(stream.posterior)[0]
+        if stream.misfit.is_large:
+            found["misfit"] = MISFIT
+    return found
 
 
 def _seed(estimator: Any) -> np.random.SeedSequence:
@@ -143,12 +210,7 @@ def _seed(estimator: Any) -> np.random.SeedSequence:
 def _learned_from(
     estimator: Any, posterior: Posterior, seed: np.random.SeedSequence
 ) -> LearnedPrecision:
-    """The prior that the first chunk leads to: before any chain, or by short chains."""
-    em = estimator._em()
-    if isinstance(em, Hyperprior):
-        precision = em.of(posterior)
-        if affordable(posterior):
-            return estimate_precision(precision, posterior).learned
+    """The prior that the first chunk leads to by short chains."""
     if posterior.n_rows < 2:
         raise ValueError(
             "prior_precision is learned from the first chunk, which needs at least 2 rows; "
@@ -175,12 +237,48 @@ def _known(estimator: Any) -> Distribution:
     stream = estimator._stream
     if stream.begins or not stream.posterior.by_expected:  # else `partial_fit` said it
         warn(_of_information(stream.distribution))
-    return stream.distribution
+    return stream.marginal
+
+
+def posterior_of(estimator: Any) -> FittedPosterior:
+    """The present posterior as a value."""
+    stream, spread = estimator._stream, None
+    if stream.model.has_location:
+        spread = stream.model.spread(stream.rows_that_tell())
+    facts = stream.now.held_prior, stream.columns, spread
+    return FittedPosterior.of(estimator, stream.distribution, *facts)
 
 
 def _of_information(distribution: Distribution) -> list[str]:
     """That the expected information stands in for the observed one, if it does."""
     return [f"{BY_EXPECTED}; call fit, or give more rows"] if distribution.by_expected else []
+
+
+def precision_of(estimator: Any) -> NDArray:
+    """Precisions of the prior, in the order of the parameters that are normal."""
+    now = estimator._stream.now
+    n_normal = now.model.dim - ("log_noise" in now.model.shapes)
+    return now.held_prior.precision[:n_normal].copy()
+
+
+def learned_of(estimator: Any) -> LearnedPrecision:
+    """The precisions that were learned.
+
+    Raises
+    ------
+    AttributeError
+        If they are given.
+    """
+    learned = estimator._stream.now.learned
+    if learned is None:
+        raise AttributeError(f"{type(estimator).__name__} has learned no prior precision")
+    return learned
+
+
+def blocks_of(estimator: Any) -> dict[str, float]:
+    """The precision of each group of coefficients."""
+    learned = learned_of(estimator)
+    return dict(zip(learned.labels, learned.values.tolist(), strict=True))
 
 
 def moments_of(estimator: Any) -> tuple[NDArray, NDArray, Any]:
@@ -206,6 +304,14 @@ def _against_the_mean(covariance: Operator, of_coef: NDArray) -> NDArray:
         return less_mean**2 @ covariance.values[of_coef]
     between = covariance.dense()[of_coef[:, None], of_coef]  # (classes, classes, features)
     return np.einsum("ka,abj,kb->kj", less_mean, between, less_mean)
+
+
+def noise_of(estimator: Any) -> float:
+    """Mean of the noise variance, or the given one."""
+    distribution = estimator._stream.marginal
+    if isinstance(distribution, NormalInverseGammaPrior):
+        return distribution.noise_variance
+    return float(estimator.model_.noise_variance)
 
 
 def coef_and_intercept(estimator: Any, theta: NDArray) -> tuple[NDArray, NDArray]:

@@ -15,32 +15,46 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import InMemory
-from skbayes_sg.data.kept_rows import InBlocks, KeptRows, n_bytes, weight_of
+from skbayes_sg.data import Columns, InMemory, of_columns, with_columns
+from skbayes_sg.data.kept_rows import InBlocks, KeptRows, joined, n_bytes, weight_of
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
+from skbayes_sg.inference.precision import (
+    Hyperprior,
+    LearnedPrecision,
+    estimate_precision,
+    precision_beside,
+)
+from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.base import Classification
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.control_variates import moments_along
 from skbayes_sg.posterior.gaussian import (
     Distribution,
     expanded,
     folded,
     in_the_mean,
+    under,
     updated,
     with_observed,
 )
+from skbayes_sg.posterior.marginal_scales import MarginalScales
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 
+HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
 _MOVED, _MOVED_A_ROW = 0.3, 3e-5  # squared distances per parameter, in posterior variances
 _ROWS_A_PARAMETER = 4
 _SPREAD = 0.2  # relative error of a standard deviation: rows of one class, in order, come near it
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
-_ENOUGH_TO_LEARN = 10  # rare rows for each parameter, from which a learned prior stays
+_ENOUGH = 10  # rare rows for each parameter, from which their likelihood is nearly normal
+_MOST_ROWS = 40_000  # from which precisions before that are learned
+_ASKED_AGAIN = 1.1  # times as many rows, after which the prior is asked again
+_MOST_ROUNDS, _NEAR = 4, 0.1  # of learned precisions and distributions; of a log precision's sd
 
 
 class Misfit(NamedTuple):
@@ -51,19 +65,18 @@ class Misfit(NamedTuple):
     sd_ratio: float = 1.0
     """A standard deviation of it over the right one, where that is furthest from 1."""
 
-    def warnings(self) -> list[str]:
-        """A warning where a mean or a standard deviation is wrong."""
-        if self.mean_shift <= SHIFT_LIMIT and abs(self.sd_ratio - 1) <= _SPREAD:
-            return []
-        return [
-            "no normal distribution stands for the posterior of a coefficient, as where rows of a "
-            "level have one class only: along its line the mean is off by mean_shift = "
-            f"{self.mean_shift:.2f} standard deviations (limit {SHIFT_LIMIT}), which are "
-            f"sd_ratio = {self.sd_ratio:.2f} times the right ones (limit {_SPREAD} from 1); "
-            "call fit"
-        ]
+    @property
+    def is_large(self) -> bool:
+        """Whether a mean or a standard deviation is wrong."""
+        return self.mean_shift > SHIFT_LIMIT or abs(self.sd_ratio - 1) > _SPREAD
 
 
+MISFIT = (
+    "no normal distribution stands for the posterior of a coefficient, as where rows of a level "
+    "have one class only: along its line the mean is off by diagnostics_['mean_shift'] standard "
+    f"deviations (limit {SHIFT_LIMIT}), or these are diagnostics_['sd_ratio'] times the right ones "
+    f"(limit {_SPREAD} from 1); call fit"
+)
 RIGHT = Misfit()
 
 
@@ -74,7 +87,7 @@ class Stream:
     Attributes
     ----------
     prior : GaussianPrior or NormalInverseGammaPrior
-        Before any row. Forgetting leads back to it.
+        In the units of all rows so far. Forgetting leads back to it.
     folded : the same
         Posterior of the rows that are not kept.
     posterior : the same
@@ -94,8 +107,24 @@ class Stream:
         Of these, when last looked at.
     counts : dict of float to float
         Sum of the weights of each label: an integer weight is a repetition.
-    learned_from : float, optional
-        `rare` rows when the prior was learned; None where it is given.
+    columns : Columns, optional
+        Of all rows so far, where the prior is in their units.
+    stand_in : InMemory, optional
+        Rows that have the location and the unit of y of rows that are not kept.
+    asked_at : tuple of float
+        `n_rows` and `rare` when the prior was last asked.
+    weak : the kind of `prior`, optional
+        That which rows ask for, before a precision is learned; of a conjugate model all rows.
+    hyperprior : Hyperprior, optional
+        Of precisions that are learned again.
+    learned : LearnedPrecision, optional
+        None where the precision is given.
+    summed : bool
+        Whether the rows of a fit, or of a stream without its rows, are in `folded`.
+    in_units : bool
+        Whether a precision is learned, and is relative to the units of the columns.
+    said : frozenset of str
+        Kinds of warnings, each of which is given once.
     misfit : Misfit
         When last looked at, after rows of the total weight `diagnosed_at`.
     drift : Drift
@@ -112,14 +141,22 @@ class Stream:
     sample: FoldedRows | None = None
     remainder: Remainder | None = None
     counts: dict[float, float] = field(default_factory=dict)
-    learned_from: float | None = None
+    columns: Columns | None = None
+    stand_in: InMemory | None = None
+    asked_at: tuple[float, float] = (0.0, 0.0)
+    weak: Distribution | None = None
+    hyperprior: Hyperprior | None = None
+    learned: LearnedPrecision | None = None
+    summed: bool = False
+    in_units: bool = False
+    said: frozenset[str] = frozenset()
     misfit: Misfit = RIGHT
     diagnosed_at: float = 0
     drift: Drift = field(default_factory=Drift)
 
     def after(
         self,
-        chunk: Posterior,
+        rows: InMemory,
         guess: NDArray,
         forgetting_factor: float = 1.0,
         budget: float = np.inf,
@@ -128,8 +165,8 @@ class Stream:
 
         Parameters
         ----------
-        chunk : Posterior
-            Its model and data; its prior is not used.
+        rows : InMemory
+            Of a chunk which the stream was `told`.
         guess : array of shape (1, D)
             Start of the search for the mode.
         forgetting_factor : float in (0, 1]
@@ -137,7 +174,8 @@ class Stream:
         budget : float
             Bytes of the rows that may be kept.
         """
-        model, rows = chunk.predictor, chunk.data.sample
+        model = self.model
+        assert model is not None
         before = self._forgotten(forgetting_factor) if forgetting_factor < 1 else self
         posterior = Posterior(model, rows, before.posterior)
         distribution = with_observed(posterior, updated(posterior, guess))
@@ -145,32 +183,82 @@ class Stream:
             before, drift=before.drift.after(model, rows, before.posterior, distribution)
         )
         if model.conjugate:
-            return replace(before, model=model, folded=distribution, posterior=distribution)
+            return replace(before, folded=distribution, posterior=distribution)
         first = not before.kept.blocks
         now = replace(
             before,
-            model=model,
             posterior=distribution,
             kept=before.kept.with_rows(rows),
             centre=distribution.mean if first else before.centre,
             fresh=0.0 if first else before.fresh + weight_of(rows).sum(dtype=np.float64),
-            counts=_counted(before.counts, rows, _has_labels(model)),
         )
         if now.fresh > _GROWN * now.kept.weight:
             now = now._expanded()
         return now._within(budget)._checked(since=before)
 
+    @property
+    def now(self) -> Stream:
+        """The stream as it is read, which does not change how it goes on.
+
+        The sums of a conjugate likelihood are all of it, so that units and precisions are those of
+        all rows.
+        """
+        is_whole = self.model is not None and self.model.conjugate and self.weak is not None
+        return self._of_all_sums if is_whole else self
+
+    @cached_property
+    def _of_all_sums(self) -> Stream:
+        return self.renewed(self.in_units) if self.hyperprior is None else self.learning()
+
     @cached_property
     def distribution(self) -> Distribution:
-        """The posterior of all rows. To ask for it does not change how the stream goes on."""
-        found: Any = self._expanded().posterior
+        """The posterior of all rows."""
+        now = self.now
+        found: Any = under(now._expanded().posterior, now.prior, now.held_prior)
         if not found.quadratic and has_matrix(len(found.mean)):
-            found = found.less_determined(self.prior)
+            found = found.less_determined(now.prior)
         return found
+
+    @cached_property
+    def marginal(self) -> Distribution:
+        """The same with the moments over all precisions of the prior, where these are learned.
+
+        Its draws stand for those of a fit, which samples precisions.
+        """
+        now, given = self.now, self.distribution
+        sampled = None if now.learned is None else now.learned.sampled
+        tells = given.noise is None or given.noise[0] > 1
+        if sampled is None or not has_matrix(len(given.mean)) or not tells:
+            return given
+        beside = MarginalScales(sampled.scales, given, now.held_prior)
+        mean, covariance = beside.over(sampled.centre, sampled.width)
+        try:
+            operator = Dense(covariance).inverse()
+        except np.linalg.LinAlgError:
+            return given
+        if isinstance(given, NormalInverseGammaPrior):
+            return NormalInverseGammaPrior(operator, given.noise, mean)
+        found = GaussianPrior(operator, mean)
+        return found.as_expected() if given.by_expected else found
+
+    @cached_property
+    def held_prior(self) -> Distribution:
+        """The prior, with the coefficients of columns that have had one value held at its mean.
+
+        It is so where the posterior is read. On the way no number is that large: what rows say of
+        the column when it varies is not to be lost in its rounding errors.
+        """
+        columns = self.columns if self.in_units else None
+        if self.model is None or columns is None or columns.unit.all():
+            return self.prior
+        precision = self.prior.precision.copy()
+        coef = self.model.unpack(precision[None])["coef"]
+        coef *= np.where(columns.unit > 0, 1.0, HELD**2)
+        return self.prior.with_precision(precision)
 
     def draws(self, n_draws: int) -> NDArray:
         """Independent draws of the posterior, (n_draws, D); the same at every call."""
-        return self.distribution.draw(np.random.default_rng(self.seed), n_draws)
+        return self.marginal.draw(np.random.default_rng(self.seed), n_draws)
 
     @property
     def rare(self) -> float:
@@ -195,24 +283,119 @@ class Stream:
     @property
     def may_have_mended(self) -> bool:
         """Whether its distribution did not fit, and rows have grown by a tenth since."""
-        return bool(self.misfit.warnings()) and self.n_rows >= 1.1 * self.diagnosed_at
+        return self.misfit.is_large and self.n_rows >= 1.1 * self.diagnosed_at
+
+    # -- what is learned from rows is asked again when others come --------------------------------
+
+    def told(self, model: Predictor, rows: InMemory, has_units: bool) -> Stream:
+        """With what a chunk says of columns, of labels, and of y where no row is kept."""
+        columns = None
+        if has_units:
+            columns = of_columns(rows) if self.columns is None else self.columns.and_of(rows)
+        counts = _counted(self.counts, rows, _has_labels(model))
+        now = replace(self, columns=columns, counts=counts)
+        if not model.conjugate:
+            return now
+        both = rows if self.stand_in is None else joined([self.stand_in, rows])
+        return replace(now, stand_in=standing_for(model.spread(both), both))
+
+    def rows_that_tell(self, rows: InMemory | None = None) -> InMemory:
+        """Rows with the location and the unit of y of all so far, and their columns.
+
+        They are those that are kept and a chunk that is not yet, and some that stand for others.
+        """
+        assert self.model is not None
+        parts = [] if self.stand_in is None else [self.stand_in]
+        if not self.model.conjugate:
+            parts += [] if self.sample is None else [self.sample.weighted]
+            parts += [*self.kept.blocks, *([] if rows is None else [rows])]
+        found = joined(parts)
+        return found if self.columns is None else with_columns(found, self.columns)
+
+    def is_due(self, before: Stream) -> bool:
+        """Whether the prior is to be asked again: rows, or the rarer labels, have grown by a tenth,
+        or a column varies that had one value."""
+        ours, theirs = self.columns, before.columns
+        released = ours is not None and theirs is not None
+        if released and ((theirs.unit == 0) & (ours.unit > 0)).any():
+            return True
+        n_rows, rare = self.asked_at
+        return self.n_rows >= _ASKED_AGAIN * n_rows or self.rare + 1 >= _ASKED_AGAIN * (rare + 1)
+
+    def renewed(self, keeps: bool) -> Stream:
+        """Under the prior that all rows so far ask for; `keeps`: with the precision that it has for
+        the unit of each column."""
+        model, prior = self.model, self.weak
+        assert model is not None
+        assert prior is not None
+        if keeps:
+            block = model.unpack(np.arange(model.dim))["coef"].ravel()
+            precision = prior.precision.copy()
+            for_unit = self.prior.precision[block] / self.prior.unit[block]
+            precision[block] = for_unit * prior.unit[block]
+            prior = prior.with_precision(precision)
+        return self._under(prior)
+
+    def learning(self) -> Stream:
+        """With the precision that all rows lead to.
+
+        The sums of a conjugate likelihood are all of it, and the normal distribution of many rows
+        nearly is. While they are few, the posterior is found under several precisions.
+        """
+        model, weak, hyperprior = self.model, self.weak, self.hyperprior
+        assert model is not None
+        assert weak is not None
+        assert hyperprior is not None
+        whole = not (model.conjugate or self.summed or self.sample is not None)
+        few = whole and self.kept.data.n_rows <= _MOST_ROWS
+        if few and (self.rare < _ENOUGH * model.dim or not has_matrix(model.dim)):
+            rows = self.kept.data.sample
+            if self.columns is not None:
+                with_columns(rows, self.columns)
+            posterior = Posterior(model, rows, weak)
+            if not affordable(posterior):
+                return self
+            learned = estimate_precision(hyperprior.of(posterior), posterior).learned
+            now = self._under(weak.with_precision(learned.precision))._expanded(True)
+            return replace(now, learned=learned)
+        if not has_matrix(model.dim):
+            return self
+        scales, now = hyperprior.scales_of(model, weak), self
+        eta, path = scales.start(self.prior), [scales.of(self.prior)]
+        for _ in range(_MOST_ROUNDS):
+            learned = precision_beside(scales, now.posterior, now.prior, eta)
+            assert learned.sampled is not None
+            change, eta = np.abs(learned.sampled.centre - eta[0]), learned.sampled.centre[None]
+            path.append(learned.values)
+            now = now._under(weak.with_precision(learned.precision))
+            if (change < _NEAR * learned.sampled.width).all() or model.conjugate:
+                break
+            now = now._expanded(True)
+        return replace(now, learned=replace(learned, path=np.array(path)))
+
+    def _under(self, prior: Distribution) -> Stream:
+        """The same rows under another prior."""
+        if self.posterior is self.prior:
+            return replace(self, prior=prior, folded=prior, posterior=prior)
+        posterior = under(self.posterior, self.prior, prior)
+        if self.folded is self.posterior:
+            folded = posterior
+        elif self.summed or self.sample is not None:
+            folded = under(self.folded, self.prior, prior)
+        else:
+            folded = prior
+        return replace(self, prior=prior, folded=folded, posterior=posterior)
 
     @property
-    def may_learn(self) -> bool:
-        """Whether a prior was learned from few rows, and can be learned from twice as many."""
-        if self.learned_from is None or self.sample is not None:
-            return False
-        little = self.learned_from < _ENOUGH_TO_LEARN * len(self.prior.mean)
-        return little and self.rare + 1 >= 2 * (self.learned_from + 1)
-
-    def under(self, prior: Distribution) -> Stream:
-        """The same rows, all of which are kept, under another prior."""
+    def has_left_what_is_summed(self) -> bool:
+        """Whether the mean is farther from that of rows that are summed up than rows in random
+        order lead it: by five standard deviations of its squared distance."""
         assert self.model is not None
-        posterior = Posterior(self.model, self.kept.data.sample, prior)
-        found = with_observed(posterior, updated(posterior, self.posterior.mode))
-        return replace(
-            self, prior=prior, folded=prior, posterior=found, centre=found.mean, fresh=0.0
-        )
+        if not self.summed or self.model.conjugate:
+            return False
+        step, dim = self.posterior.mean - self.folded.mean, self.model.dim
+        of_rows = self.folded.operator.plain() + self.prior.operator.plain() * -1.0
+        return float(step @ of_rows.matvec(step)) > dim + 5 * np.sqrt(2 * dim)
 
     @property
     def moved(self) -> bool:
@@ -267,9 +450,9 @@ class Stream:
             return np.array([np.inf])
         return found
 
-    def _expanded(self) -> Stream:
+    def _expanded(self, always: bool = False) -> Stream:
         """With the kept rows expanded here, if they were far from here."""
-        if self.model is None or not self.kept.blocks or not self.moved:
+        if self.model is None or not self.kept.blocks or not (always or self.moved):
             return self
         posterior = Posterior(self.model, self.kept.data, self.folded)
         distribution = expanded(posterior, self.posterior)
@@ -310,6 +493,22 @@ class Stream:
             return self
         assert self.model is not None
         return replace(self, remainder=self.sample.remainder(self.model, self.posterior))
+
+
+def standing_for(
+    spread: tuple[float, float] | None, rows: InMemory, weight: float | None = None
+) -> InMemory | None:
+    """Two rows that have the location and the unit of y of some, and their weight or another.
+
+    They are zero in all columns.
+    """
+    if spread is None:
+        return None
+    (middle, half), X = spread, np.zeros((2, rows.X.shape[1]), rows.X.dtype)
+    total = float(weight_of(rows).sum(dtype=np.float64)) if weight is None else weight
+    y = np.array([middle - half, middle + half], rows.y.dtype)
+    found = InMemory.of(X, y, np.full(2, 0.5 * total, X.dtype), takes_sparse=True)
+    return replace(found, n_known=rows.n_known)
 
 
 def _has_labels(model: Predictor | None) -> bool:

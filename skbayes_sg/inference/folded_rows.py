@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Batch, InMemory, deterministic_rng
-from skbayes_sg.data.kept_rows import joined, n_bytes, some_of
+from skbayes_sg.data.kept_rows import joined, n_bytes, some_of, weight_of
 from skbayes_sg.linalg import DIAGONAL, FULL, Diag, Layout, Operator
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
@@ -147,12 +147,24 @@ class FoldedRows:
         """The rows with their weights multiplied by a number."""
         return replace(self, rows=self.rows.repeated(share))
 
+    @property
+    def factor(self) -> NDArray:
+        """By which each row counts for others too."""
+        return np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
+
+    @property
+    def weighted(self) -> InMemory:
+        """The rows with the weights of all that they stand for."""
+        return replace(
+            self.rows, weight=(weight_of(self.rows) * self.factor).astype(self.rows.X.dtype)
+        )
+
     def remainder(self, model: Predictor, distribution: Distribution) -> Remainder:
         """What the rows leave out at a distribution."""
         batch = self.rows.load(slice(None))
         X, weight = batch.X, batch.weight
         now = Terms.of(model, self.rows, distribution)
-        factor = np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
+        factor = self.factor
         weight = np.ones(len(factor)) if weight is None else weight
         layout = DIAGONAL if not has_matrix(model.dim) else FULL
         left = model.times_inputs((now.residual - self.terms.residual_at(now.outputs))[None], X)

@@ -20,6 +20,7 @@ from skbayes_sg.data.columns import of_columns
 from skbayes_sg.diagnostics import STEIN_LIMIT
 from skbayes_sg.linalg import DIAGONAL, Dense, Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
+from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
     InitialPoint,
@@ -32,7 +33,7 @@ from skbayes_sg.posterior.gaussian import (
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.precision import JointDistribution
-from skbayes_sg.priors import Prior
+from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
@@ -73,19 +74,23 @@ class Hyperprior:
 
     def of(self, posterior: Posterior) -> Scales:
         """The precisions and their prior; `posterior` is under the precision of that weak prior."""
-        coef = posterior.model.unpack(np.arange(posterior.dim))["coef"]
+        found = self.scales_of(posterior.model, posterior.prior)
+        if self.shrinkage is None:
+            return found
+        return self.shrinkage.scales(found, _mean_information(posterior, found))
+
+    def scales_of(self, model: Model, prior: Prior) -> Scales:
+        """The precisions, but for shrinkage; `prior` is that weak prior."""
+        coef = model.unpack(np.arange(model.dim))["coef"]
         labels, group = ["coef"], np.zeros(coef.shape, int)
         if self.groups is not None:
             labels = list(self.groups)
             for g, columns in enumerate(self.groups.values()):
                 group[:, list(columns)] = g
         kind: type[Scales] = OnePrecision if self.groups is None else Groups
-        prior, first = posterior.prior, coef[0, 0]
+        first = coef[0, 0]
         unit = float(prior.precision[first] / prior.unit[first])
-        found = kind(coef.ravel(), group.ravel(), labels, unit)
-        if self.shrinkage is None:
-            return found
-        return self.shrinkage.scales(found, _mean_information(posterior, found))
+        return kind(coef.ravel(), group.ravel(), labels, unit)
 
 
 def _mean_information(posterior: Posterior, scales: Scales) -> float:
@@ -300,6 +305,36 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
     return PrecisionEstimate(learned, initial, path)
 
 
+def precision_beside(
+    scales: Scales, distribution: Distribution, prior: Distribution, before: NDArray | None = None
+) -> LearnedPrecision:
+    """About where precisions are beside a distribution under a prior, without a row.
+
+    A start is eta (1, K) before; by default it is that of the prior.
+    """
+    eta = scales.start(prior) if before is None else before
+    centre, width, known = _beside(scales, distribution, prior, eta)
+    path = np.exp([np.log(scales.of(prior)), scales.log_precisions(centre[None])[0]])
+    given = scales.given(prior, np.log(path[-1]))
+    return as_learned(Sampled(scales, centre, width), given, path, known < NO_INFORMATION)
+
+
+def _beside(
+    scales: Scales, distribution: Distribution, prior: Distribution, eta: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Of hyperparameters centre and width, (K,), and what is known of each group's coefficients.
+
+    The mean of one log precision, whose distribution is known; else the mode of several.
+    """
+    if isinstance(scales, OnePrecision):
+        joint, _ = JointDistribution.of(distribution, prior, scales)
+        known = scales.sizes - joint.at * joint.j.sum()
+        return np.array([joint.mean]), np.array([joint.sd]), known
+    marginal = MarginalScales(scales, distribution, prior)
+    centre = marginal.mode(eta)
+    return centre, marginal.width(centre), marginal.known(scales.of(prior))
+
+
 def _step_by_step(
     scales: Scales, posterior: Posterior, in_mean: bool
 ) -> tuple[LearnedPrecision, InitialPoint]:
@@ -335,17 +370,8 @@ def _step_by_step(
             posterior = posterior.with_prior(scales.given(posterior.prior, path[-1]))
             break
         information = curvature + posterior.prior.curvature(theta) * -1.0
-        # Beside it: mean and width of one log precision, whose distribution is known; else the
-        # mode of several. What the data know of the coefficients of each group, as their number.
         before = eta
-        if one is not None:
-            joint, _ = JointDistribution.of(distribution, posterior.normal_prior, one)
-            centre, width = np.array([joint.mean]), np.array([joint.sd])
-            known = one.sizes - joint.at * joint.j.sum()
-        else:
-            marginal = MarginalScales(scales, distribution, posterior.prior)
-            centre = marginal.mode(eta)
-            width, known = marginal.width(centre), marginal.known(scales.of(posterior.prior))
+        centre, width, known = _beside(scales, distribution, posterior.normal_prior, eta)
         if len(path) == 1:
             uninformed = known < NO_INFORMATION
         eta = centre[None]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.special import ndtr
 
+from skbayes_sg.data.columns import of_targets
 from skbayes_sg.data.rows import Data
 from skbayes_sg.linalg.scores import Factor, Scores
 from skbayes_sg.models.base import Response, notices_of_means
@@ -73,6 +74,10 @@ class Linear(Predictor, Response):
             square = weights @ (y * y)
             blocks["log_noise"][:] = math.log((square + 2 * rate) / (weights.sum() + 2 * shape))
         return theta
+
+    def spread(self, data: Data) -> tuple[float, float]:
+        mean, variance = of_targets(data)
+        return mean, math.sqrt(variance)
 
     def _precision(self, theta: NDArray, X: NDArray) -> NDArray | float:
         """1 / noise variance of each chain, (chains, 1).

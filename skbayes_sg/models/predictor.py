@@ -86,6 +86,13 @@ class Predictor(Model):
         twin.has_other_curvature = self.has_other_curvature
         return twin
 
+    def spread(self, data: Data) -> tuple[float, float] | None:
+        """Middle m and half width h of y: two rows of m - h and m + h have its location and unit.
+
+        None where y has none.
+        """
+        return None
+
     def init(self, rng: np.random.Generator) -> NDArray:
         """Zero: the mode is found in a few scoring steps."""
         return np.zeros((1, self.dim))

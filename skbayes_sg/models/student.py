@@ -56,6 +56,17 @@ class Student(Family, Response):
         of_y = float(unit), resolution(rows.y, rows.weight)
         return cls(data.n_features, fit_intercept, *of_y)
 
+    def spread(self, data: Data) -> tuple[float, float]:
+        """In steps of the resolution, if y has one."""
+        low, high = quantiles(data.sample.y, data.sample.weight, [0.25, 0.75])
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        if not half:
+            half = np.sqrt(of_targets(data)[1])
+        step = self.resolution
+        ends = np.array([middle - half, middle + half])
+        low, high = np.rint(ends / step) * step if step else ends
+        return float(0.5 * (low + high)), float(0.5 * (high - low))
+
     @classmethod
     def notices(cls, data: Data) -> list[str]:
         return notices_of_means(

@@ -479,6 +479,24 @@ def with_observed(posterior: Posterior, near: Distribution) -> Distribution:
     return found.as_expected() if posterior.normal_prior.by_expected else found
 
 
+def under(distribution: Distribution, before: Distribution, after: Distribution) -> Distribution:
+    """What the rows of a distribution say, under another prior than the one that is in it.
+
+    They say what its natural parameters have beyond those of the prior. So that no small number is
+    the difference of large ones, these are taken at its mode, where its gradient is zero. For a
+    conjugate likelihood it is exact. Where the other prior is too weak to make the observed
+    information of rows positive definite, the distribution stays.
+    """
+    theta = distribution.mode
+    gradient = after.gradient(theta) - before.gradient(theta)
+    curvature = distribution.curvature(theta) + before.curvature(theta) * -1.0
+    curvature = curvature + after.curvature(theta)
+    if not _is_definite(curvature):
+        return distribution
+    found = after.updated(theta, gradient, curvature)
+    return found.as_expected() if distribution.by_expected else found
+
+
 def folded(posterior: Posterior, distribution: Distribution) -> Distribution:
     """The prior times the likelihood of the rows as expanded at a distribution.
 

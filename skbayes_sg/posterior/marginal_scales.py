@@ -19,6 +19,8 @@ from scipy.optimize import minimize
 from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import Scales
 
+_ALONG = np.array([-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0])  # widths from the mode
+
 
 class MarginalScales:
     """Log density of hyperparameters beside a normal distribution.
@@ -38,6 +40,7 @@ class MarginalScales:
         precision = distribution.operator.dense()
         self._slope = precision @ away
         self._free = precision - np.diag(scales.members(prior)[0][:n])
+        self._centre = distribution.mean[:n] - away
         self._noise = None
         if distribution.noise is not None:
             shape, rate = distribution.noise
@@ -99,6 +102,39 @@ class MarginalScales:
         slopes = scales.pullback(np.repeat(at, len(of_ell), axis=0), np.eye(len(of_ell)))
         curvature = of_ell @ slopes**2 + scales.hyperprior_curvature(at)
         return 1 / np.sqrt(np.maximum(curvature, 0.1))  # within three natural logarithms
+
+    def over(self, eta: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
+        """Mean and covariance of the parameters over all eta, from about their mode and widths.
+
+        One eta varies at a time: what several of them add to the moments is summed. With a noise
+        variance the covariance is in units of its mean under eta.
+        """
+        here = self._moments(eta)
+        mean, covariance, value, noise = here
+        more_mean, more = np.zeros_like(mean), np.zeros_like(covariance)
+        for k in range(len(eta)):
+            points = np.repeat(eta[None], len(_ALONG), axis=0)
+            points[:, k] += _ALONG * width[k]
+            each = [self._moments(point) for point in points]
+            share = np.exp(np.array([one[2] for one in each]) - value)
+            share /= share.sum()
+            means = np.array([one[0] for one in each])
+            middle = share @ means
+            more_mean += middle - mean
+            away = means - middle
+            more += (away.T * share) @ away / noise
+            for part, one in zip(share, each, strict=True):
+                more += part * (one[3] / noise * one[1] - covariance)
+        return mean + more_mean, covariance + more
+
+    def _moments(self, eta: NDArray) -> tuple[NDArray, NDArray, float, float]:
+        """Mean and covariance given eta, log density of eta, and what noise variances go with."""
+        ell = self._scales.log_precisions(eta[None])[0]
+        _, covariance, mean, log_det = self._solved(ell)
+        energy = 0.5 * float(mean @ self._slope)
+        value = self._of_energy(energy)[0] + float(self._scales.log_density(eta[None])[0])
+        noise = 1.0 if self._noise is None else (self._noise[1] - energy) / (self._noise[0] - 1)
+        return self._centre + mean, covariance, value - 0.5 * log_det, noise
 
     def known(self, precisions: NDArray) -> NDArray:
         """What the data know of the coefficients of each group, as a number of them."""

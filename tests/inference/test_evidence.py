@@ -184,16 +184,14 @@ def test_the_geometric_mean_is_reported():
     np.testing.assert_allclose(model.prior_precision_[:8] / X.var(axis=0), value)
 
 
-def test_a_stream_learns_from_its_first_chunk():
+def test_a_stream_learns_from_all_its_chunks():
     X, y = labels(600)
     model = BayesianLogisticRegressionSGFS(random_state=0)
-    model.partial_fit(X[:300], y[:300], classes=[False, True])
-    mean, sd, _ = log_precision(
-        BayesianLogisticRegressionSGFS(random_state=0).fit(X[:300], y[:300])
-    )
-    assert abs(np.log(model.prior_precision_blocks_["coef"]) - mean) < sd
-    before = model.prior_precision_.copy()
-    np.testing.assert_array_equal(model.partial_fit(X[300:], y[300:]).prior_precision_, before)
+    for n in (300, 600):
+        model.partial_fit(X[n - 300 : n], y[n - 300 : n], classes=[False, True])
+        fitted = BayesianLogisticRegressionSGFS(random_state=0).fit(X[:n], y[:n])
+        mean, sd, _ = log_precision(fitted)
+        assert abs(np.log(model.prior_precision_blocks_["coef"]) - mean) < 0.5 * sd
     one_row = BayesianLogisticRegressionSGFS().partial_fit(X[:1], y[:1], classes=[False, True])
     assert 0.1 < one_row.prior_precision_[0] < 6
 
