@@ -40,8 +40,12 @@ class Drift:
     slope, square : float
         Sums over rows of the slopes of their log likelihoods in these directions, and of the
         squares.
+    expected : float
+        Sum of the squares that the model expects.
     highest : float
-        The largest `z` so far.
+        The largest `z` so far, up or, where nothing is forgotten, down: rows in order may turn
+        back. A mean that forgets swings back by itself.
+    forgets : bool
     path : array of shape (chunks, 3)
         Log loss of a row of each chunk at the mean before it; mean and standard deviation that were
         predicted for it.
@@ -52,13 +56,20 @@ class Drift:
     move: NDArray = field(default_factory=lambda: np.zeros((1, 1)))
     slope: float = 0.0
     square: float = 0.0
+    expected: float = 0.0
     highest: float = 0.0
+    forgets: bool = False
     path: NDArray = field(default_factory=lambda: np.empty((0, 3)))
 
     @property
     def z(self) -> float:
-        """The sum of the slopes in its standard errors."""
-        return float(self.slope / np.sqrt(self.square)) if self.square > 0 else 0.0
+        """The sum of the slopes in its standard errors.
+
+        Of rare events the squares are near zero until one comes, and what the model expects of
+        them is not. Both together bound a sum of slopes of any distribution.
+        """
+        square = max(self.square, (self.square + 2 * self.expected) / 3)
+        return float(self.slope / np.sqrt(square)) if square > 0 else 0.0
 
     def forgotten(self, share: float) -> Drift:
         """The same with the weight of earlier rows multiplied by a number."""
@@ -67,6 +78,8 @@ class Drift:
             n_rows=share * self.n_rows,
             slope=share * self.slope,
             square=share**2 * self.square,
+            expected=share**2 * self.expected,
+            forgets=True,
         )
 
     def after(
@@ -93,10 +106,19 @@ class Drift:
         )
         if self.n_rows < _ROWS_A_PARAMETER * here.size or not np.isfinite(square):
             return now
-        # what is not known of the mean is the same in all rows of a chunk
-        square *= total / self.n_rows
-        now = replace(now, slope=self.slope + slope, square=self.square + square)
-        return replace(now, highest=max(now.highest, now.z))
+        gained = 0.0
+        if ahead.any():
+            change = after.curvature(here).matvec(ahead) - metric.matvec(ahead)
+            gained = float(np.sum(ahead * change))
+        share = total / self.n_rows  # what is not known of the mean is the same in all its rows
+        now = replace(
+            now,
+            slope=self.slope + slope,
+            square=self.square + share * square,
+            expected=self.expected + share * gained,
+        )
+        found = now.z if self.forgets else abs(now.z)
+        return replace(now, highest=max(now.highest, found))
 
     def _ahead(self, metric: Operator) -> NDArray:
         """Where the mean goes if the truth moves on as the last quarter of the rows, and the last

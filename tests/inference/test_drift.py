@@ -139,6 +139,21 @@ def test_a_stream_that_forgets_fast_enough_follows():
     assert model.diagnostics_["drift"] < DRIFT_LIMIT
 
 
+@pytest.mark.filterwarnings("ignore:no normal distribution")  # until there are some events
+@pytest.mark.parametrize("rate", [0.001, 0.006])
+def test_rare_events_that_come_at_the_same_rate_do_not_drift(rate, seed):
+    """Until one comes, all scores of a chunk are the same, and small."""
+    rng, highest = np.random.default_rng(seed), []
+    for _ in range(6):
+        model = BayesianLogisticRegressionSGFS(random_state=0)
+        for _ in range(15):
+            X = rng.standard_normal((400, 2))
+            eta = 0.4 * X[:, 0] + np.log(rate / (1 - rate))
+            model.partial_fit(X, (eta + rng.logistic(size=400) > 0).astype(int), classes=[0, 1])
+        highest.append(model._stream.drift.highest)
+    assert max(highest) < 4  # 1 in 30,000 of a normal variable, of which there are some hundred
+
+
 def test_single_rows_drift_too(seed):
     chunks = list(chunks_of("linear", 400, 1, seed, there_and_on))
     with pytest.warns(ConvergenceWarning, match=SAID):

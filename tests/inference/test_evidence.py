@@ -192,8 +192,9 @@ def test_a_stream_learns_from_all_its_chunks():
         fitted = BayesianLogisticRegressionSGFS(random_state=0).fit(X[:n], y[:n])
         mean, sd, _ = log_precision(fitted)
         assert abs(np.log(model.prior_precision_blocks_["coef"]) - mean) < 0.5 * sd
-    one_row = BayesianLogisticRegressionSGFS().partial_fit(X[:1], y[:1], classes=[False, True])
-    assert 0.1 < one_row.prior_precision_[0] < 6
+    two_rows = BayesianLogisticRegressionSGFS().partial_fit(X[:2], y[:2], classes=[False, True])
+    assert (0.05 < two_rows.prior_precision_[:8] / X[:2].var(axis=0)).all()
+    assert (two_rows.prior_precision_[:8] / X[:2].var(axis=0) < 6).all()
 
 
 def test_weights_classes_and_the_summary():
