@@ -92,7 +92,7 @@ def over_seeds(name: str, seeds: int, drawn: list[NDArray]) -> dict:
         for how, each in {"drawn": before, "matched": draws}.items():
             low = np.quantile(each, 0.025, axis=0)
             numbers[how].append([each.mean(axis=0), each.std(axis=0), low])
-        means = model._fit.batches.means[:, : draws.shape[1]]
+        means = model._fit.batch_means[:, : draws.shape[1]]
         told.append(means.std(axis=0, ddof=1) / np.sqrt(len(means)))
         soft = hasattr(model, "predict_proba")
         predicted.append(model.predict_proba(rows) if soft else model.predict(rows))

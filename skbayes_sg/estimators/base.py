@@ -540,6 +540,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 draws=small.draws_,
                 weights=small.draw_weights_,
                 hyper_draws=None if eta is None else eta[:, kept],
+                batch_means=None if n_draws is not None else self._fit.batch_means,
             )
         return small
 

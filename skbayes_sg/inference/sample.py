@@ -39,7 +39,7 @@ from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
-from skbayes_sg.posterior.matched import Batches, matched
+from skbayes_sg.posterior.matched import matched
 from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import OnePrecision, Scales
@@ -158,9 +158,9 @@ class Fit:
         Precisions of the prior that were learned or sampled.
     scales, hyper_draws : Scales and array of shape (n_chains, n_draws, K), optional
         Hyperparameters, where they are sampled.
-    batches : Batches, optional
-        Of draws that were matched to their gradients; hyperparameters that are coordinates of the
-        chains come last.
+    batch_means : array of shape (batches, D), optional
+        What batches of draws that were matched to their gradients say of the mean, each by itself;
+        hyperparameters that are coordinates of the chains come last.
     gaussian : Distribution, optional
         The normal distribution that stands for the posterior.
     figures : dict of str to float
@@ -181,7 +181,7 @@ class Fit:
     learned: LearnedPrecision | None
     scales: Scales | None = None
     hyper_draws: NDArray | None = None
-    batches: Batches | None = None
+    batch_means: NDArray | None = None
     gaussian: Distribution | None = None
     figures: dict[str, float] = field(default_factory=dict)
     warnings: Sequence[str] = ()
@@ -349,13 +349,13 @@ def sample(
         if options.sampler is None and target.one_mode and diagnose.agrees(fit.figures):
             found = matched(target, np.concatenate([chain.draws for chain in chains]))
             if found is not None:
-                moved, batches = found
+                moved, means = found
                 groups = np.cumsum([len(chain.draws) for chain in chains])[:-1]
                 parts = np.split(moved.astype(chains[0].draws.dtype), groups)
                 pairs = zip(chains, parts, strict=True)
                 chains = [chain._replace(draws=part) for chain, part in pairs]
                 after = read_off(engine, posterior, chains)
-                fit = replace(after, figures=fit.figures, warnings=fit.warnings, batches=batches)
+                fit = replace(after, figures=fit.figures, warnings=fit.warnings, batch_means=means)
 
         # What is said, and the normal distribution that stands for the posterior.
         n_drawn, warnings = fit.draws.shape[1], list(fit.warnings)
@@ -460,7 +460,8 @@ def _complete(fit: Fit, posterior: Posterior, plan: Plan, chains: list[Chain]) -
         groups = [chain.draws[..., : posterior.dim] for chain in chains]
         draws = in_single_precision(here.completed(groups, relative))
         fit = replace(fit, model=whole.model, prior=whole.prior, draws=draws)
-        fit = replace(fit, learned=learned, scales=scales)
+        # of columns that are drawn beside the rows no gradient tells the mean
+        fit = replace(fit, learned=learned, scales=scales, batch_means=None)
     return replace(fit, gaussian=plan.gaussian(fit, posterior.all_columns))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,10 @@ def of_coefficients(
     labels, names, draws = quantities(estimator, found, features, logits)
     weights, ratio = estimator.draw_weights_, estimator.model_.ratio
     columns = figures_of(draws, weights, level, ratio=ratio, rope=rope, full=full)
+    if full and (means := _batch_means(estimator)) is not None:
+        asked = as_asked(means, means.draws_, scaler, reference)
+        of_each = quantities(means, *asked)[2][:, 0]
+        columns["mcse_mean"] = of_each.std(axis=0, ddof=1) / np.sqrt(len(of_each))
     if ratio and not hasattr(estimator, "_terms_beside"):
         beside = found[0, 0].size  # from there on rows are no coefficients, as a dispersion
         for name in (name for name in columns if name.startswith(ratio)):
@@ -106,6 +111,20 @@ def of_coefficients(
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
     }
     return table(labels, names, columns, attrs)
+
+
+def _batch_means(estimator: Any) -> Any:
+    """The estimator with a draw for each batch, what that says of the mean of matched draws.
+
+    Their spread is that of independent estimates, as that of draws that were moved together is not.
+    None where draws were not matched.
+    """
+    fit = estimator._fit
+    if fit is None or fit.batch_means is None or estimator._stream is not None:
+        return None
+    batches = copy.copy(estimator)
+    batches.draws_ = fit.batch_means[:, None, : estimator.model_.dim]
+    return batches
 
 
 def _wrong_about_the_sign(draws: NDArray, weights: NDArray, rope: Any) -> NDArray:

@@ -26,24 +26,7 @@ _MOST_STRETCH = 2.0  # of a standard deviation; gradients that ask for more do n
 _FEWEST_BATCHES = 16  # whose spread tells an error to a fifth of it
 
 
-class Batches(NamedTuple):
-    """Means and standard deviations that batches of draws tell, each matched by itself.
-
-    Their spread over batches is that of independent estimates, so that it tells the Monte Carlo
-    errors of what is read off all matched draws. There are at least 16, and one for each chain.
-    """
-
-    means: NDArray
-    """(batches, D)"""
-    variances: NDArray
-    """(batches, D)"""
-
-    def some(self, numbers: slice) -> Batches:
-        """Of these parameters."""
-        return Batches(self.means[:, numbers], self.variances[:, numbers])
-
-
-def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches] | None:
+def matched(target: Target, theta: NDArray) -> tuple[NDArray, NDArray] | None:
     """Draws moved to the mean and covariance that gradients at them imply.
 
     Parameters
@@ -55,8 +38,12 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches] | None:
 
     Returns
     -------
-    array of shape (n_chains, n_draws, D), and Batches
-        None if there are too few draws, or if they do not move along a direction.
+    array of shape (n_chains, n_draws, D)
+    array of shape (batches, D)
+        What each chain, or part of one, says of the mean by itself: estimates that are independent,
+        whose spread tells the Monte Carlo errors of means. There are at least 16.
+
+    It is None if there are too few draws, or if they do not move along a direction.
     """
     n_chains, n_draws, dim = theta.shape
     flat = theta.reshape(-1, dim).astype(np.float64)
@@ -75,8 +62,8 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches] | None:
         return None
     moved = target.coordinates.inverse_transform(centre + spread * control.moved(w))
     parts = -(-_FEWEST_BATCHES // n_chains) if n_draws >= _FEWEST_BATCHES else 1
-    of_draw = np.arange(n_chains)[:, None] * parts + np.arange(n_draws) * parts // n_draws
-    return moved.reshape(theta.shape), control.batches(flat, w, h, of_draw.ravel())
+    starts = np.arange(n_chains)[:, None] * n_draws + np.arange(parts) * n_draws // parts
+    return moved.reshape(theta.shape), control.means(flat, w, h, starts.ravel())
 
 
 def gradients(target: Target, x: NDArray) -> NDArray:
@@ -109,8 +96,6 @@ class _Control(NamedTuple):
     """Of the covariance by the gradients, in whose units products are taken."""
     own: NDArray
     """Root of the covariance of the draws."""
-    slope: NDArray
-    """Of c_i c_j over its control variate; 0 where that explains little."""
 
     def moved(self, w: NDArray) -> NDArray:
         """Draws with this mean and covariance."""
@@ -118,39 +103,18 @@ class _Control(NamedTuple):
             return self.mean + w * (self.root / self.own)
         return self.mean + np.linalg.solve(self.own, w.T).T @ self.root.T
 
-    def batches(self, theta: NDArray, w: NDArray, h: NDArray, of_draw: NDArray) -> Batches:
-        """What each batch of draws says by itself, under the slopes of all.
+    def means(self, theta: NDArray, w: NDArray, h: NDArray, starts: NDArray) -> NDArray:
+        """What each batch of draws says of the mean, under the slopes of all, (batches, D).
 
         Parameters are taken as linear in w. What they are beside is left as it was drawn, so that
         errors are too large, at most by half as a rule, where coordinates are curved.
         """
-        n, dim = w.shape
-        size = np.bincount(of_draw)[:, None]
-        starts = np.append(0, np.cumsum(size)[:-1])
-
-        def mean(each: NDArray) -> NDArray:
-            return np.add.reduceat(each, starts, axis=0) / size
-
-        away = theta - theta.mean(axis=0)
-        c, linear = w - self.mean, w.T @ away / n  # of coordinates that are about independent
+        size = np.diff(np.append(starts, len(w)))[:, None]
+        of_theta, of_h = (np.add.reduceat(each, starts, axis=0) / size for each in (theta, h))
+        linear = w.T @ (theta - theta.mean(axis=0)) / len(w)  # of coordinates about independent
         if self.root.ndim == 1:
-            c, g, along = c / self.root, h * self.root, self.root[:, None] * linear
-            of_mean = self.of_mean[:, None] * linear
-            beyond = (self.slope * (mean(c * g) + 1)) @ along**2
-        else:
-            linear = np.linalg.solve(w.T @ w / n, linear)
-            c, g, along = np.linalg.solve(self.root, c.T).T, h @ self.root, self.root.T @ linear
-            of_mean, beyond = self.of_mean @ linear, np.empty((len(size), theta.shape[1]))
-            for batch, (first, n_of) in enumerate(zip(starts, size[:, 0], strict=True)):
-                some = slice(first, first + n_of)
-                S = c[some].T @ g[some] / n_of
-                form = self.slope * (0.5 * (S + S.T) + np.eye(dim))
-                beyond[batch] = np.einsum("ip,ip->p", along, form @ along)
-        middle = self.mean @ linear
-        return Batches(
-            theta.mean(axis=0) + mean(away) - mean(h) @ of_mean,
-            mean((away - middle) ** 2) - beyond,
-        )
+            return of_theta - of_h @ (self.of_mean[:, None] * linear)
+        return of_theta - of_h @ self.of_mean @ np.linalg.solve(w.T @ w / len(w), linear)
 
 
 def _of_all_pairs(w: NDArray, h: NDArray) -> _Control:
@@ -168,7 +132,7 @@ def _of_all_pairs(w: NDArray, h: NDArray) -> _Control:
     of_mean = np.linalg.solve(away.T @ away, away.T @ w)
     mean = -middle @ of_mean  # what is left of w at h = 0, its expectation
     root = own = np.linalg.cholesky(w.T @ w / n)
-    slope, apart = np.zeros((dim, dim)), w - mean
+    apart = w - mean
     for _ in range(_ROUNDS):
         c, g = np.linalg.solve(root, apart.T).T, h @ root
         F, S = c.T @ c / n, c.T @ g / n
@@ -184,11 +148,11 @@ def _of_all_pairs(w: NDArray, h: NDArray) -> _Control:
         V = F - slope * (S + np.eye(dim))
         stretch = np.linalg.eigvalsh(V)
         if not 1 / _MOST_STRETCH**2 < stretch[0] <= stretch[-1] < _MOST_STRETCH**2:
-            return _Control(mean, of_mean, own, own, np.zeros_like(slope))
+            return _Control(mean, of_mean, own, own)
         root = root @ np.linalg.cholesky(V)
         if np.abs(V - np.eye(dim)).max() < _SETTLED:
             break
-    return _Control(mean, of_mean, root, own, slope)
+    return _Control(mean, of_mean, root, own)
 
 
 def _one_by_one(w: NDArray, h: NDArray) -> _Control:
@@ -200,7 +164,7 @@ def _one_by_one(w: NDArray, h: NDArray) -> _Control:
         (away * w).mean(axis=0), square, out=np.zeros_like(square), where=square > 0
     )
     mean, own = -middle * of_mean, np.ones(len(middle))
-    root, slope = own, np.zeros_like(own)
+    root = own
     for _ in range(_ROUNDS):
         c, g = (w - mean) / root, h * root
         F, S = c * c, c * g
@@ -210,5 +174,5 @@ def _one_by_one(w: NDArray, h: NDArray) -> _Control:
         slope = np.divide(FS, SS, out=np.zeros_like(FS), where=explained)
         stretch = root * np.sqrt(np.maximum(f - slope * (s + 1), 0.0))
         inside = (stretch > 1 / _MOST_STRETCH) & (stretch < _MOST_STRETCH)
-        root, slope = np.where(inside, stretch, own), np.where(inside, slope, 0.0)
-    return _Control(mean, of_mean, root, own, slope)
+        root = np.where(inside, stretch, own)
+    return _Control(mean, of_mean, root, own)
