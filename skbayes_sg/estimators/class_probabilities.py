@@ -33,7 +33,8 @@ def averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
             mean = mean + weights[some] @ each.reshape(len(each), -1)
         return np.reshape(mean, (-1, rows.stop - rows.start)).T.astype(np.float64)
 
-    blocks = row_blocks(X.shape[0], 1, _SPARSE_ROWS if model.keeps_sparse(X) else _BLOCK_ROWS)
+    many = _BLOCK_ROWS * max(1, step // len(draws))  # as many numbers under a few draws
+    blocks = row_blocks(X.shape[0], 1, _SPARSE_ROWS if model.keeps_sparse(X) else many)
     return all_classes(np.concatenate(list(of_blocks(of_block, blocks))))
 
 
