@@ -1,5 +1,5 @@
 """From a posterior and a request to a run, its draws and its diagnostics.
 
-Imports chains, data, diagnostics, linalg, models, posterior, priors, samplers, validation
+Imports bases, chains, data, diagnostics, linalg, models, posterior, priors, samplers, validation
 and version.
 """

@@ -1,6 +1,6 @@
 """Samplers: one update formula each, with its tuning parameters, and what they ask of a target.
 
-Imports data, linalg, priors, theory and validation; never models.
+Imports bases, data, linalg, priors, theory and validation; never models.
 """
 
 import inspect
