@@ -18,7 +18,7 @@ from skbayes_sg.validation import require_choice, require_integer
 
 _PANELS = 5  # side by side
 _LEVELS = (0.5, 0.95)  # of the inner and the outer interval
-_MOST_DECADES = 20.0  # of an axis, on which a factor of ten is still a twentieth of the width
+_MOST_DECADES = 100.0  # of an axis, on which a factor of ten is a point or two wide
 
 
 @dataclass(eq=False, repr=False)
@@ -133,7 +133,7 @@ class CoefficientsDisplay:
         ------
         ValueError
             If the estimator has no coefficients or no odds, a class is unknown, X is needed, or
-            odds ratios span more than twenty decades.
+            odds ratios span more than a hundred decades.
         ImportError
             If matplotlib is not installed.
         """
@@ -188,12 +188,13 @@ class CoefficientsDisplay:
         ------
         ValueError
             If `max_features` is below 1, the number of given Axes is not that of the classes, or
-            odds ratios span more than twenty decades.
+            odds ratios span more than a hundred decades.
         ImportError
             If matplotlib is not installed.
         """
         self.shown_ = self._shown(max_features)
-        decades = np.ptp(self.outer[:, self.shown_]) / np.log(10)
+        # with the line of no effect
+        decades = np.ptp(np.append(self.outer[:, self.shown_], 0.0)) / np.log(10)
         if self.odds_ratio and decades > _MOST_DECADES:
             raise ValueError(
                 f"odds_ratio: the intervals span {decades:.0f} decades, on which no ratio can be "

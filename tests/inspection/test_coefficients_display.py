@@ -104,6 +104,24 @@ def test_odds_ratios_have_a_few_plain_ticks(width):
     assert display.ax_.xaxis.get_major_formatter()(1000.0, 0) == "1000"
 
 
+@pytest.mark.parametrize("shift", [0.0, 300.0, -300.0])
+def test_odds_ratios_that_no_axis_holds_are_refused_and_others_drawn_without_a_warning(shift):
+    """Exponentials overflow, and leave the axis empty."""
+    for width, drawn in ((20.0, shift == 0), (400.0, False)):
+        mean = shift + np.linspace(-width, width, 4)[None]
+        ends = mean[..., None] + [-0.1, 0.1]
+        display = CoefficientsDisplay(
+            mean, 0.1 + 0 * mean, ends, ends, list("abcd"), odds_ratio=True
+        )
+        if drawn:
+            low, high = display.plot().ax_.get_xlim()
+            assert low < np.exp(mean.min())
+            assert high > np.exp(mean.max())
+            continue
+        with pytest.raises(ValueError, match=r'intervals span \d+ decades.* give per="sd" and X'):
+            display.plot()
+
+
 def test_a_picture_of_raw_columns_is_per_standard_deviation():
     """Columns in units of a million and of a millionth; a Pipeline's rows are transformed."""
     scale = np.geomspace(1e-6, 1e6, 4)
