@@ -201,7 +201,9 @@ def test_few_rows_for_each_column_have_the_posterior_of_a_long_run(data_seed, se
     X = rng.standard_normal((26, 20))
     y = X @ (2 * rng.standard_normal(20)) + rng.standard_normal(26)
     found = BayesianRobustRegressor(random_state=seed).fit(X, y)
-    long = BayesianRobustRegressor(burn_in=2000, n_draws=400, random_state=seed + 1).fit(X, y)
+    # one of its chains may hardly move, where no noise is left, and says so
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        long = BayesianRobustRegressor(burn_in=2000, n_draws=400, random_state=seed + 1).fit(X, y)
     assert found.diagnostics_["r_hat_max"] < 1.15
     error = CERTAIN / np.sqrt(found.diagnostics_["ess_min"])
     assert (np.abs(found.coef_ - long.coef_) < error * long.coef_std_).all()

@@ -211,3 +211,35 @@ def test_steps_of_all_rows_measure_no_noise(monkeypatch):
         X, X[:, 0] + X[:, 1] ** 2 > 0.5
     )
     assert model.sampler_.batch_size == 100
+
+
+def test_operators_have_the_noise_that_minibatches_have(seed):
+    """G = (Lam + M)^-1, with M that of gradients over the posterior: sums over all rows."""
+    posterior = softmax_posterior(n_classes=2)
+    mine, rng = ExpandedTarget.at(posterior, mode_from_zero(posterior)), np.random.default_rng(seed)
+    sampler = UnderdampedLangevin(2.0, batch_size=4)
+    state = sampler.init(mine, np.zeros((500, mine.dim)), rng)
+    Lam = mine.anchor.curvature.dense()
+    M = np.linalg.inv(state.memory.preconditioner.dense().astype(np.float64)) - Lam
+    theta = mine.coordinates.transform(mine.anchor.theta)
+    theta = theta + rng.standard_normal((500, mine.dim)) @ np.linalg.cholesky(np.linalg.inv(Lam)).T
+    noise = [
+        mine.grad_estimate(theta, rows) - mine.logdensity_and_grad(theta)[1]
+        for rows in (state.rows.draw() for _ in range(40))
+    ]
+    measured = np.einsum("sci,scj->ij", noise, noise) / (40 * 500)
+    found, expected = (np.trace(np.linalg.solve(Lam, one)) / mine.dim for one in (M, measured))
+    assert expected > 0.01
+    assert found == pytest.approx(expected, rel=0.5)
+
+
+def test_operators_follow_a_prior_of_which_one_precision_moves():
+    posterior = softmax_posterior(n_classes=2)
+    mine = ExpandedTarget.at(posterior, mode_from_zero(posterior))
+    sampler = UnderdampedLangevin(2.0, batch_size=30)
+    state = sampler.init(mine, np.zeros((2, posterior.dim)), np.random.default_rng(0))
+    before, precision = state.memory.preconditioner, posterior.prior.precision
+    for factor, same in ((1.005, True), (50.0, False)):
+        changed = np.append(factor * precision[:1], precision[1:])
+        sampler.change_prior(state, mine.with_prior(posterior.prior.with_precision(changed)))
+        assert (state.memory.preconditioner is before) == same

@@ -100,6 +100,20 @@ def test_the_automatic_step_keeps_the_variance_bias_near_a_tenth(gaussian):
     assert 1.0 < ratios.max() < 1.15
 
 
+@pytest.mark.parametrize("preconditioner", [None, "diag"])
+def test_the_automatic_step_follows_a_stronger_prior(gaussian, preconditioner):
+    """It stays stable, by a bound of the new largest eigenvalue; and is what it was afterwards."""
+    sampler, posterior = SGLD(preconditioner=preconditioner, batch_size=20), gaussian.posterior
+    state = sampler.init(posterior, gaussian.mean[None], np.random.default_rng(0))
+    before, P = state.memory.step_size, state.memory.preconditioner
+    largest = 1e4 * (1.0 if P is None else P.diagonal().max())
+    stronger = posterior.prior.with_precision(posterior.prior.precision + 1e4)
+    sampler.change_prior(state, posterior.with_prior(stronger))
+    assert state.memory.step_size == pytest.approx(0.2 / (0.2 / before + largest))
+    sampler.change_prior(state, posterior)
+    assert state.memory.step_size == pytest.approx(before)
+
+
 def test_the_adapted_diagonal_is_that_of_the_curvature(gaussian):
     sampler = SGLD(preconditioner="diag", batch_size=20)
     state = sampler.init(gaussian.posterior, gaussian.mean[None], np.random.default_rng(0))
