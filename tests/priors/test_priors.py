@@ -8,8 +8,9 @@ from skbayes_sg.data import InMemory
 from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors import GaussianPrior, Horseshoe, NormalInverseGammaPrior
 from skbayes_sg.priors.normal import Sheared
+from skbayes_sg.priors.scales import Groups
 
 SPREAD = np.random.default_rng(5).standard_normal((3, 3))
 MATRIX = Dense(SPREAD @ SPREAD.T + np.eye(3))
@@ -196,3 +197,20 @@ def test_a_diagonal_at_the_means_of_the_columns_is_the_matrix_of_its_quadratic_f
     np.testing.assert_allclose((prior * 2.0).diagonal(), 2 * matrix.diagonal())
     np.testing.assert_allclose(prior.inverse().dense(), np.linalg.inv(matrix), atol=1e-9)
     np.testing.assert_allclose(prior.cholesky().dense(), np.linalg.cholesky(matrix), atol=1e-9)
+
+
+def test_the_hyperprior_of_a_horseshoe_is_that_of_the_paper():
+    """Half-Cauchy tau and l, and an inverse gamma c^2 (Piironen & Vehtari 2017, Eqs. 2.8, 3.12).
+
+    The scale of tau is that at which rows of so much information leave so many columns.
+    """
+    labels = [f"x{j}" for j in range(10)]
+    columns = Groups(np.arange(10), np.arange(10), labels, 1.0)
+    scales = Horseshoe(expected_nonzero=2, slab_scale=3.0, slab_df=5.0).scales(columns, 40.0)
+    eta = np.random.default_rng(0).normal(0.0, 1.5, (20, 12))
+    tau, c2, local = np.exp(eta[:, 0]), np.exp(eta[:, 1]), np.exp(eta[:, 2:])
+    expected = stats.halfcauchy.logpdf(tau, scale=2 / 8 / np.sqrt(40.0))
+    expected += stats.halfcauchy.logpdf(local).sum(axis=1)
+    expected += stats.invgamma.logpdf(c2, 2.5, scale=2.5 * 3.0**2) + eta.sum(axis=1)
+    found = scales.log_hyperprior(eta)
+    np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-9)
