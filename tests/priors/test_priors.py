@@ -175,9 +175,20 @@ def test_draws_have_the_moments_of_the_distribution(prior, seed):
     np.testing.assert_allclose(again.variance, prior.variance, rtol=2 * error)
     if not prior.quadratic:
         s2 = np.exp(draws[:, 3])
+        assert draws[:, 3].var() == pytest.approx(prior.variance[3], rel=3 * error)
         assert abs(s2.mean() / prior.noise_variance - 1) < error
         assert again.shape == pytest.approx(5.0, rel=3 * error)
         assert again.noise_variance == pytest.approx(prior.noise_variance, rel=2 * error)
+
+
+@pytest.mark.parametrize("kind", [GaussianPrior, NormalInverseGammaPrior])
+def test_the_prior_of_weighted_draws_is_that_of_repeated_draws(kind):
+    rng = np.random.default_rng(0)
+    draws, times = rng.standard_normal((30, 4)), np.arange(30) % 4
+    weighted = kind.of_draws(draws, times / times.sum())
+    repeated = kind.of_draws(np.repeat(draws, times, axis=0), np.full(times.sum(), 1 / times.sum()))
+    np.testing.assert_allclose(weighted.mean, repeated.mean)
+    np.testing.assert_allclose(weighted.variance, repeated.variance)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
