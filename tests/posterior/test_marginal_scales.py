@@ -5,6 +5,7 @@ import pytest
 
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.conjugate import QuadraticTarget
 from skbayes_sg.posterior.gaussian import expanded_twice, known_at
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.precision import JointDistribution
@@ -61,3 +62,27 @@ def test_what_is_known_of_groups_sums_to_what_is_known():
     known = marginal.known(scales.of(posterior.prior))
     covariance = distribution.operator.inverse().dense().diagonal()[:4]
     np.testing.assert_allclose(known.sum(), (1 - 2.0 * covariance).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("noise_variance", [None, 1.5])
+def test_the_density_in_units_of_the_noise_has_its_gradient(noise_variance):
+    """Far from the prior mean too, which moves with the noise there."""
+    posterior, scales, _ = made(noise_variance)
+    mean = np.append([3.0, -2.0, 1.0, 0.0, 5.0], np.zeros(posterior.dim - 5))
+    far = posterior.model.prior(posterior.prior.precision, mean)
+    posterior = posterior.with_prior(far)
+    mode = expanded_twice(posterior, posterior.model.guess(posterior.data.y, None))
+    target = QuadraticTarget(posterior, mode, scales)
+    theta = 0.5 * np.random.default_rng(1).standard_normal((3, posterior.dim))
+    _, gradient = target.logdensity_and_grad(theta)
+    value = [
+        np.stack([target.logdensity_and_grad(theta + h * e)[0] for e in np.eye(posterior.dim)], 1)
+        for h in (1e-5, -1e-5)
+    ]
+    np.testing.assert_allclose(gradient, (value[0] - value[1]) / 2e-5, rtol=1e-5, atol=1e-4)
+    at = target.coordinates.inverse_transform(theta)
+    expected = posterior.log_prob(at)
+    if noise_variance is None:  # five coefficients are as many times their standard deviation
+        expected = expected + 0.5 * 5 * at[:, -1]
+    found = target.logdensity_and_grad(theta)[0]
+    np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-6, atol=1e-6)
