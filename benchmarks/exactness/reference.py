@@ -280,7 +280,7 @@ def log_given(form: Form, rows: Rows, theta: Any, ell: Any) -> Any:
 
 def log_precisions(form: Form, rows: Rows, eta: Any) -> tuple[Any, Any]:
     """Of the columns, and log density of the hyperparameters."""
-    least = rows.weak / 1000
+    least = 0.0 if form.family == "linear" else rows.weak / 1000  # of groups
     if form.prior == GIVEN:
         return jnp.full(form.features, jnp.log(rows.given)), 0.0
     if form.prior == LEARNED:

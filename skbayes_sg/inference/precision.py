@@ -59,6 +59,9 @@ class Hyperprior:
     around the precision of a weak prior: one that knows as much as a row (the unit information
     prior), or under which the outputs of rows have a variance of 10, whichever is stronger. They
     end about a thousandth of that, so that means exist also where a plane separates the classes.
+    Those of groups in linear regression do not end: there they are the variance of the noise over
+    that of a group's coefficients, which may be a million times as large, and rows bound all
+    coefficients (math/priors.md#where-the-factor-is-needed).
 
     Attributes
     ----------
@@ -87,10 +90,12 @@ class Hyperprior:
             labels = list(self.groups)
             for g, columns in enumerate(self.groups.values()):
                 group[:, list(columns)] = g
-        kind: type[Scales] = OnePrecision if self.groups is None else Groups
         first = coef[0, 0]
         unit = float(prior.precision[first] / prior.unit[first])
-        return kind(coef.ravel(), group.ravel(), labels, unit)
+        members = (coef.ravel(), group.ravel(), labels)
+        if self.groups is None:
+            return OnePrecision(*members, unit)
+        return Groups(*members, unit, ends=not model.conjugate)
 
 
 def _mean_information(posterior: Posterior, scales: Scales) -> float:

@@ -44,7 +44,9 @@ class Scales(ABC):
     labels : sequence of str
         Of the groups.
     unit : float
-        Precision of a weak prior. Precisions below a thousandth of it are excluded by a factor
+        Precision of a weak prior.
+    ends : bool, default=True
+        Whether precisions below a thousandth of `unit` are excluded, by a factor
         ``exp(-least / lambda)`` of the hyperprior.
 
     Attributes
@@ -58,9 +60,16 @@ class Scales(ABC):
     has_heavy_tails = False
     """Whether the standard deviation of a coefficient is decided by a few of its draws."""
 
-    def __init__(self, block: NDArray, group: NDArray, labels: list[str], unit: float) -> None:
+    def __init__(
+        self,
+        block: NDArray,
+        group: NDArray,
+        labels: list[str],
+        unit: float,
+        ends: bool = True,
+    ) -> None:
         self.block, self.group, self.labels = block, group, labels
-        self.unit, self.least = unit, 1e-3 * unit
+        self.unit, self.least = unit, 1e-3 * unit if ends else 0.0
         self.sizes = np.bincount(group, minlength=len(labels)).astype(np.float64)
         self._order = np.argsort(group, kind="stable")
         starts = np.append(0, np.cumsum(self.sizes[:-1]))
@@ -180,7 +189,8 @@ class Groups(Scales):
     """A half-Cauchy prior of each group's standard deviation (Gelman 2006), of scale unit^-1/2.
 
     The few members of a group may all be alike, so its standard deviation may be zero: a Gamma
-    prior of the precision would exclude that. Far out it is as `OnePrecision`.
+    prior of the precision would exclude that. Far out it is as `OnePrecision`, but for those that
+    do not end.
     """
 
     def log_hyperprior(self, eta: NDArray) -> NDArray:
