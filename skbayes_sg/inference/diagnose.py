@@ -94,13 +94,15 @@ def diagnose_run(
         known = _CERTAIN * figures.get("mean_shift_se", np.nan) < 2 * SHIFT_LIMIT
         known &= _CERTAIN * figures.get("sd_ratio_se", np.nan) < 2 * SPREAD_LIMIT
         figures["r_hat_limit"] = r_hat_limit(n_chains, known)
-        warnings += of_disagreement(figures)
+        warnings += of_disagreement(figures, chains[0].draws.shape[1])
         if figures["ess_min"] < ESS_LIMIT:
             warnings.append(
                 f"ess_min is {figures['ess_min']:.0f}, below {ESS_LIMIT}: too few effective draws; "
                 "raise n_draws or thin"
             )
-        warnings += of_bias(figures, sampler.bias_advice)
+        # few gradients with heavy tails tell the scale of draws that are known to be exact
+        exact = {"scale_shift": np.nan} if sampler.needs_closed_form else {}
+        warnings += of_bias(figures | exact, sampler.bias_advice)
     if figures.get("pool_error", 0.0) > 0.05:
         warnings.append(
             f"pool_error is {figures['pool_error']:.2f}: few rows dominate, and the posterior mean "
@@ -369,13 +371,16 @@ def of_least_known(posterior: Posterior, scales: Scales, theta: NDArray) -> dict
     return {"least_known": least / (1 + least)}
 
 
-def of_disagreement(figures: dict[str, float]) -> list[str]:
-    """A warning about chains that do not agree."""
+def of_disagreement(figures: dict[str, float], n_drawn: int) -> list[str]:
+    """A warning about chains of so many draws that do not agree, and how many would be enough.
+
+    R-hat squared less 1 is the variance between chains over that within them, and falls as 1 / n of
+    chains that have forgotten their start.
+    """
     if agrees(figures):
         return []
-    said = (
-        f"r_hat_max is {figures['r_hat_max']:.3f}, above {figures['r_hat_limit']:.3g}: the chains "
-    )
+    r_hat, limit = figures["r_hat_max"], figures["r_hat_limit"]
+    said = f"r_hat_max is {r_hat:.3f}, above {limit:.3g}: the chains "
     if figures.get("r_hat_coef", 0.0) > figures["r_hat_limit"]:
         return [
             f"{said}do not agree on which columns matter: each has found a set of columns that "
@@ -383,7 +388,15 @@ def of_disagreement(figures: dict[str, float]) -> list[str]:
             "sets, and a coefficient may belong to one of them alone; expect fewer columns by "
             "prior=Horseshoe(expected_nonzero=...), or raise n_draws, thin or burn_in"
         ]
-    return [f"{said}do not agree; raise thin or n_draws, or burn_in if they are still on their way"]
+    error, most = 1 / np.sqrt(max(figures["ess_min"], 1.0)), 100 * n_drawn
+    enough = min(most, n_drawn * (r_hat**2 - 1) / (limit**2 - 1)) if r_hat < np.inf else most
+    of_two_digits = 10 ** max(0, int(np.log10(max(enough, 1))) - 1)
+    enough = of_two_digits * int(np.ceil(enough / of_two_digits))
+    return [
+        f"{said}do not agree: if they have forgotten where they started, a mean is off by about "
+        f"{error:.2f} of its posterior standard deviations, and n_draws={enough} will do; raise "
+        "n_draws or thin, or burn_in if they are still on their way"
+    ]
 
 
 def of_few_draws(figures: dict[str, float], n_drawn: int, most: int) -> list[str]:

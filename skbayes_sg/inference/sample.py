@@ -307,7 +307,7 @@ def sample(
             if n_drawn == n_draws:
                 wrong = diagnose.of_bias(fit.figures)
                 if options.n_draws == "auto":  # the fit went on as far as it may
-                    wrong = wrong or diagnose.of_disagreement(fit.figures)
+                    wrong = wrong or diagnose.of_disagreement(fit.figures, n_drawn)
         except FloatingPointError as error:
             wrong, diverged = [str(error)], error
 

@@ -1,6 +1,7 @@
 """How many draws a fit makes where n_draws is "auto"."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,11 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianNegativeBinomialRegressor
+from skbayes_sg import (
+    BayesianLinearRegressionSGFS,
+    BayesianLogisticRegressionSGFS,
+    BayesianNegativeBinomialRegressor,
+)
 from skbayes_sg.callbacks import Callback, Checkpoint, Progress
 from skbayes_sg.chains.run import LONG
 from skbayes_sg.inference import diagnose, one_mode, sample
@@ -201,3 +206,35 @@ def test_a_killed_fit_goes_on_to_the_same_number_of_draws(tmp_path, monkeypatch)
 
 def test_many_chains_have_draws_too():
     assert fitted(n_chains=600).draws_.shape[:2] == (600, 8)
+
+
+def test_chains_that_do_not_agree_say_by_how_much_and_how_many_draws_would():
+    """R-hat squared less 1 falls as one over the number of draws."""
+    figures = {"r_hat_max": 1.06, "r_hat_limit": 1.05, "ess_min": 256.0}
+    (said,) = diagnose.of_disagreement(figures, 512)
+    assert "off by about 0.06 of" in said
+    advised = int(re.search(r"n_draws=(\d+)", said)[1])
+    enough = 512 * (1.06**2 - 1) / (1.05**2 - 1)
+    assert enough <= advised <= 1.1 * enough
+    assert "raise n_draws or thin, or burn_in" in said
+    far = diagnose.of_disagreement(figures | {"r_hat_max": np.inf}, 20)[0]
+    assert "n_draws=2000 " in far
+    assert not diagnose.of_disagreement(figures | {"r_hat_max": 1.05}, 512)
+
+
+@pytest.mark.parametrize("sampler", [None, "hmc"])
+def test_exact_draws_are_not_said_to_be_off_in_their_scale(sampler, monkeypatch):
+    """Gradients with heavy tails, as where columns outnumber rows, once said so of one in nine."""
+    of_gradients = diagnose.of_gradients
+
+    def off(*arguments):
+        return of_gradients(*arguments) | {"scale_shift": 0.5, "scale_shift_se": 0.01}
+
+    monkeypatch.setattr(diagnose, "of_gradients", off)
+    model = BayesianLinearRegressionSGFS(sampler, random_state=0, n_draws=64)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(X, X[:, 0])
+    told = any("scale_shift is 0.50" in str(each.message) for each in said)
+    assert told == (sampler == "hmc")
+    assert model.diagnostics_["scale_shift"] == 0.5

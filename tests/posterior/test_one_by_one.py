@@ -391,8 +391,8 @@ def test_chains_in_selections_of_their_own_are_told_in_words(seed):
 
 
 def test_chains_that_agree_on_columns_are_not_said_to_differ_in_them():
-    figures = {"r_hat_max": 1.4, "r_hat_limit": 1.05, "r_hat_coef": 1.01}
-    assert "which columns" not in of_disagreement(figures)[0]
+    figures = {"r_hat_max": 1.4, "r_hat_limit": 1.05, "r_hat_coef": 1.01, "ess_min": 150.0}
+    assert "which columns" not in of_disagreement(figures, 100)[0]
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_no_string_names_a_parameter_that_its_estimator_does_not_have():
     [
         ("stein_ratio is 2; lower step_size", {"step_size"}),
         ("raise alpha or batch_size", {"alpha", "batch_size"}),
-        ("chains do not agree; raise thin or n_draws", {"thin", "n_draws"}),
+        ("chains do not agree; raise n_draws or thin", {"thin", "n_draws"}),
         ("scale the columns of X, or use clip", {"clip"}),
         ('use structure="full", or SGFS', {"structure"}),
         ("the step has no window of its own, and the prior decides", set()),
