@@ -55,8 +55,8 @@ class Sampler(BaseEstimator, ABC):
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
     methods of every sampler stand in this order: `validate`, `follows_precision`, `refusal`,
-    `resolve_auto` (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw` (motion);
-    `run_length`, `stationary_distribution`, `report` (theory and figures).
+    `resolve_auto` (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw`
+    (motion); `run_length`, `stationary_distribution`, `report` (theory and figures).
     """
 
     variance_reduction: str | None = None

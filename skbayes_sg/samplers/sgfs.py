@@ -25,7 +25,7 @@ from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _STEEP_COLUMN = 15.0  # where all noise is that of minibatches
-_ALPHA_OF_ALL_ROWS = 8.0  # beside a sampled precision; at 3 one small posterior in eight is wrong
+_ALPHA_OF_ALL_ROWS = 8.0  # at 6 ends of intervals are .43 sd off where few rows are separable
 _CHOICES = {
     "structure": ("full", "kron", "diag", "block", "scalar"),
     "variant": ("exact", "paper", "mandt"),
@@ -58,7 +58,7 @@ class SGFS(PreconditionedSampler):
         gamma (1 + alpha^2) - 1 steps. A callable of the step index anneals, and a draw is then
         weighted by the step taken from it (math/sgfs.md#weights-of-annealed-draws). "auto": 0. In
         estimators the Stein ratio of short runs chooses it if `structure` drops correlations, and
-        where each step takes all rows and the prior precision is sampled it is 6, in coordinates
+        where each step takes all rows and the prior precision is sampled it is 8, in coordinates
         that follow the precision (math/sgfs.md#few-rows).
     structure : {"full", "kron", "block", "diag", "scalar"}, default="full"
         Which part of the matrices is kept. "full" is exact. The others give wrong variances along
