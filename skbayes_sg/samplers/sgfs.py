@@ -238,7 +238,7 @@ class SGFS(PreconditionedSampler):
 
         Far out in the funnel of a precision the gradient grows faster than the distance, and a step
         as long as it says would throw the chain. So no parameter drifts by more than a standard
-        deviation in one step (Roberts & Tweedie 1996, section 1.4.3).
+        deviation in one step (Roberts & Tweedie 1996; math/sgfs.md#few-rows).
         """
         if target.anchor is None:
             super().step(state, target)
