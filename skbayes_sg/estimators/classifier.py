@@ -35,7 +35,7 @@ from skbayes_sg.estimators.class_probabilities import (
     under_each,
 )
 from skbayes_sg.estimators.mixture_predictions import ends_of
-from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
+from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core, require_chunk
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Classification
 from skbayes_sg.posterior import Posterior
@@ -443,6 +443,7 @@ def chunk_of(
     estimator: Any, X: Any, y: Any, classes: ArrayLike | None
 ) -> tuple[Any, NDArray, NDArray]:
     """X, y and all labels that may occur in a stream."""
+    require_chunk(X)
     estimator._validate_parameters()
     if isinstance(estimator.class_weight, str):
         raise ValueError(

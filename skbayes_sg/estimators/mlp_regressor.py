@@ -24,6 +24,7 @@ from skbayes_sg.estimators.base import (
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow
+from skbayes_sg.estimators.out_of_core import require_chunk
 from skbayes_sg.estimators.regressor import BayesianRegressor, of_positive_weight
 from skbayes_sg.inference.engine import Options
 from skbayes_sg.inference.online_chain import population
@@ -219,6 +220,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         FloatingPointError
             If the chain diverges.
         """
+        require_chunk(X)
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
         found = of_chunk(self, X, offset)

@@ -145,6 +145,15 @@ def require_squares_of_block(X: NDArray, where: Callable[[int, int], str]) -> No
     )
 
 
+def require_chunk(X: Any) -> None:
+    """Raise TypeError if a chunk of a stream is in partitions, which might not fit into memory."""
+    if in_partitions(X):
+        raise TypeError(
+            "partial_fit takes a chunk of rows in memory, and X is in partitions; call fit, which "
+            "reads them where they are, or give one partition after the other, computed"
+        )
+
+
 def source_of(X: Any, y: Any, metadata: RowMetadata) -> Source:
     """The rows of X, with one target and weight per row, and with offsets as last columns."""
     weight, offset, _ = metadata

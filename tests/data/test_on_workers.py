@@ -390,3 +390,11 @@ def test_workers_in_other_processes_may_be_any_number_and_may_die():
             np.testing.assert_array_equal(logistic().fit(lazy, labels).draws_, expected)
             killer.join()
             assert victim != next(iter(cluster.workers.values())).pid
+
+
+@pytest.mark.parametrize(
+    "model", [BayesianLogisticRegressionSGFS(), BayesianLinearRegressionSGFS(), DRBMClassifier()]
+)
+def test_a_chunk_of_a_stream_is_in_memory(model):
+    with pytest.raises(TypeError, match="chunk of rows in memory, and X is in partitions"):
+        model.partial_fit(array(), Y)
