@@ -37,7 +37,7 @@ class KeptRows:
     @property
     def weight(self) -> float:
         """Of all rows, of which forgetting leaves less; their number if none has any."""
-        return float(sum(weight_of(block).sum(dtype=np.float64) for block in self.blocks))
+        return sum(total_weight(block) for block in self.blocks)
 
     @property
     def data(self) -> InBlocks:
@@ -77,7 +77,7 @@ class KeptRows:
         old = sum(share < _LEAST_SHARE for share in self.shares)
         if old == 0:
             return 0
-        weights = np.cumsum([float(weight_of(block).sum()) for block in self.blocks])
+        weights = np.cumsum([total_weight(block) for block in self.blocks])
         return int(np.sum(weights[:old] < _LEAST_SHARE * weights[-1]))
 
 
@@ -135,6 +135,11 @@ def joined(blocks: Sequence[InMemory]) -> InMemory:
         X = np.concatenate([rows.X for rows in blocks])
     found = InMemory.of(X, np.concatenate([rows.y for rows in blocks]), weight, takes_sparse=True)
     return replace(found, n_known=blocks[0].n_known)
+
+
+def total_weight(rows: InMemory) -> float:
+    """Of all rows, without an array of ones."""
+    return float(rows.n_rows if rows.weight is None else rows.weight.sum(dtype=np.float64))
 
 
 def weight_of(rows: InMemory) -> NDArray:

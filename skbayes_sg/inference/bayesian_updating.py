@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, InMemory, of_columns, with_columns
-from skbayes_sg.data.kept_rows import InBlocks, KeptRows, joined, n_bytes, weight_of
+from skbayes_sg.data.kept_rows import InBlocks, KeptRows, joined, n_bytes, total_weight
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
@@ -190,7 +190,7 @@ class Stream:
             posterior=distribution,
             kept=before.kept.with_rows(rows),
             centre=distribution.mean if first else before.centre,
-            fresh=0.0 if first else before.fresh + weight_of(rows).sum(dtype=np.float64),
+            fresh=0.0 if first else before.fresh + total_weight(rows),
         )
         if now.fresh > _GROWN * now.kept.weight:
             now = now._expanded()
@@ -297,7 +297,7 @@ class Stream:
         if not model.conjugate:
             return now
         both = rows if self.stand_in is None else joined([self.stand_in, rows])
-        return replace(now, stand_in=standing_for(model.spread(both), both))
+        return replace(now, stand_in=standing_for(model.spread_of_y(both), both))
 
     def rows_that_tell(self, rows: InMemory | None = None) -> InMemory:
         """Rows with the location and the unit of y of all so far, and their columns.
@@ -316,8 +316,7 @@ class Stream:
         """Whether the prior is to be asked again: rows, or the rarer labels, have grown by a tenth,
         or a column varies that had one value."""
         ours, theirs = self.columns, before.columns
-        released = ours is not None and theirs is not None
-        if released and ((theirs.unit == 0) & (ours.unit > 0)).any():
+        if ours is not None and theirs is not None and ((theirs.unit == 0) & (ours.unit > 0)).any():
             return True
         n_rows, rare = self.asked_at
         return self.n_rows >= _ASKED_AGAIN * n_rows or self.rare + 1 >= _ASKED_AGAIN * (rare + 1)
@@ -505,7 +504,7 @@ def standing_for(
     if spread is None:
         return None
     (middle, half), X = spread, np.zeros((2, rows.X.shape[1]), rows.X.dtype)
-    total = float(weight_of(rows).sum(dtype=np.float64)) if weight is None else weight
+    total = total_weight(rows) if weight is None else weight
     y = np.array([middle - half, middle + half], rows.y.dtype)
     found = InMemory.of(X, y, np.full(2, 0.5 * total, X.dtype), takes_sparse=True)
     return replace(found, n_known=rows.n_known)
