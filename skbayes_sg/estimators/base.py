@@ -479,8 +479,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Draws are in single precision, unless that would blur their spread. The states of the chains
         are left out, so that a warm start has nothing to go on from, and `predicted_covariance`
-        nothing to predict. All else stays: `coef_`, `coef_std_` and `diagnostics_` are those of all
-        draws.
+        nothing to predict. So are the rows that a stream keeps: `partial_fit` goes on from the
+        normal distribution that stands for them. All else stays: `coef_`, `coef_std_` and
+        `diagnostics_` are those of all draws.
 
         Parameters
         ----------

@@ -209,7 +209,7 @@ class FittedPosterior:
         assert self.columns is not None
         precision = self.held[:, 1] * unit**2
         free = np.flatnonzero((self.held[:, 0] > 0) & (precision > 0))
-        distribution, prior, found = self.distribution, self.prior, []
+        distribution, prior, found = self.distribution, self.prior, list[Any]()
         if not len(free):
             return distribution, prior
         value = self._of_each(self.columns.mean)[free]

@@ -44,7 +44,7 @@ from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shr
 from skbayes_sg.estimators.few_draws import FewDraws, few_draws
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.new_levels import levels_of
-from skbayes_sg.estimators.out_of_core import FirstPass, source_of, weights_or_none
+from skbayes_sg.estimators.out_of_core import FirstPass, require_chunk, source_of, weights_or_none
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
 from skbayes_sg.inference.one_mode import OneMode
@@ -311,7 +311,7 @@ class LinearModel(BayesianEstimator):
     def _facts(self, posterior: Posterior) -> dict[str, Any]:
         data = posterior.data
         facts: dict[str, Any] = {"_columns": of_columns(data) if self._has_units() else None}
-        facts["_spread"] = posterior.predictor.spread(data)
+        facts["_spread"] = posterior.predictor.spread_of_y(data)
         if self.prior_groups is not None:
             facts["_levels"] = levels_of(self._em(), data)
         return facts
@@ -609,15 +609,17 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         would have a smaller log loss if it had gone on where the last ones pulled it:
         ``diagnostics_["drift"]`` is that slope of the log losses in its standard errors, which is
         near 0 or below where nothing moves, whether the model is right or not
-        (math/streams.md#drift). A ConvergenceWarning says when it passes 5. Rows that are sorted
-        by y drift too.
+        (math/streams.md#drift). A ConvergenceWarning says when it passes 5, or -5 where nothing is
+        forgotten. Rows that are sorted by y drift too. Each kind of warning comes once in a stream,
+        and its figure is in `diagnostics_`.
 
         Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
         present posterior, made whenever they are asked for. After `fit` it goes on from
-        `posterior_`. A prior precision that is to be learned is learned from the first chunk, and
-        again each time the rows outside the largest class have doubled, until there were ten of
-        them for each parameter. Above 1,000 parameters the precision of the posterior is a
-        diagonal.
+        `posterior_`, as after `compact`, which leaves out the kept rows. Units of columns and y,
+        and a prior precision that is to be learned, are those of all rows so far: of linear
+        regression after each chunk, else each time that rows, or those outside the largest class,
+        have grown by a tenth (math/streams.md#what-is-asked-again). Above 1,000 parameters the
+        precision of the posterior is a diagonal.
 
         Parameters
         ----------
@@ -894,6 +896,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         ValueError, TypeError
             If data or parameters are impossible; raised before any update.
         """
+        require_chunk(X)
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
         offset = offset_of(offset, exposure, self._family.log_link, X)

@@ -21,7 +21,6 @@ from skbayes_sg.inference.engine import choose, prepare
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.sizes import bytes_to_keep
-from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior
@@ -51,7 +50,7 @@ _OF_A_FIT = (
 def update(
     estimator: Any,
     data: InMemory,
-    make_model: Callable[[InMemory], Predictor],
+    make_model: Callable[[InMemory], Any],
     attributes: dict[str, Any],
 ) -> None:
     """Update an estimator by the rows of a chunk: the posterior of one is the prior of the next.
@@ -130,9 +129,9 @@ def update(
         estimator._fit = replace(estimator._fit, **nothing)
     estimator.__dict__.update(attributes)
     if estimator.prior_groups is not None:
-        found = levels_of(em, data)
-        known = found if is_first else estimator._levels
-        estimator._levels = {name: each for name, each in known.items() if found.get(name) == each}
+        levels = levels_of(em, data)
+        known = levels if is_first else estimator._levels
+        estimator._levels = {name: each for name, each in known.items() if levels.get(name) == each}
     estimator.model_, estimator._stream = stream.model, stream
     estimator._columns, estimator._few = stream.columns, None
     found = stream.remainder
@@ -244,7 +243,7 @@ def posterior_of(estimator: Any) -> FittedPosterior:
     """The present posterior as a value."""
     stream, spread = estimator._stream, None
     if stream.model.has_location:
-        spread = stream.model.spread(stream.rows_that_tell())
+        spread = stream.model.spread_of_y(stream.rows_that_tell())
     facts = stream.now.held_prior, stream.columns, spread
     return FittedPosterior.of(estimator, stream.distribution, *facts)
 

@@ -117,8 +117,8 @@ class Drift:
             square=self.square + share * square,
             expected=self.expected + share * gained,
         )
-        found = now.z if self.forgets else abs(now.z)
-        return replace(now, highest=max(now.highest, found))
+        far = max(now.z, -now.z * (not self.forgets))
+        return replace(now, highest=max(now.highest, far))
 
     def _ahead(self, metric: Operator) -> NDArray:
         """Where the mean goes if the truth moves on as the last quarter of the rows, and the last

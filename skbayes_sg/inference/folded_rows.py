@@ -150,7 +150,8 @@ class FoldedRows:
     @property
     def factor(self) -> NDArray:
         """By which each row counts for others too."""
-        return np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
+        factor = np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
+        return factor
 
     @property
     def weighted(self) -> InMemory:

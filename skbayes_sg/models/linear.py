@@ -75,7 +75,7 @@ class Linear(Predictor, Response):
             blocks["log_noise"][:] = math.log((square + 2 * rate) / (weights.sum() + 2 * shape))
         return theta
 
-    def spread(self, data: Data) -> tuple[float, float]:
+    def spread_of_y(self, data: Data) -> tuple[float, float]:
         mean, variance = of_targets(data)
         return mean, math.sqrt(variance)
 

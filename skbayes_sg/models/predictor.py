@@ -86,7 +86,7 @@ class Predictor(Model):
         twin.has_other_curvature = self.has_other_curvature
         return twin
 
-    def spread(self, data: Data) -> tuple[float, float] | None:
+    def spread_of_y(self, data: Data) -> tuple[float, float] | None:
         """Middle m and half width h of y: two rows of m - h and m + h have its location and unit.
 
         None where y has none.

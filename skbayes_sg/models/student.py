@@ -56,7 +56,7 @@ class Student(Family, Response):
         of_y = float(unit), resolution(rows.y, rows.weight)
         return cls(data.n_features, fit_intercept, *of_y)
 
-    def spread(self, data: Data) -> tuple[float, float]:
+    def spread_of_y(self, data: Data) -> tuple[float, float]:
         """In steps of the resolution, if y has one."""
         low, high = quantiles(data.sample.y, data.sample.weight, [0.25, 0.75])
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
