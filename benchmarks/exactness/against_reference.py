@@ -151,6 +151,8 @@ def claims(rows: list[dict[str, Any]]) -> list[Claim]:
     decided = len(of["right"]) + len(of["wrong"])
     alarmed = sum(row["warned"] for row in of["right"])
     late = sum(row["verdict"] == "late" for row in rows)
+    of_sgfs = [row for row in of["wrong"] if row["sampler"] == "sgfs"]
+    of_sgfs = [row for row in of_sgfs if row["family"] == "logistic"]
     return [
         Claim(f"silent and wrong, of {decided} fits", silent, high=0),
         Claim(
@@ -161,6 +163,8 @@ def claims(rows: list[dict[str, Any]]) -> list[Claim]:
         ),
         Claim("refused in %", _share(rows, "refused"), high=5),
         Claim(f"fits of more than {SECONDS:.0f} s", late, high=0),
+        Claim("wrong logistic fits by SGFS", len(of_sgfs), high=2),
+        Claim("of these silent", sum(row["silent of 3"] > 0 for row in of_sgfs), high=0),
     ]
 
 

@@ -203,8 +203,8 @@ class SGFS(PreconditionedSampler):
 
     def follows_precision(self, target: Target) -> bool:
         """Where a step takes all rows, so that no matrix of their noise is to be measured."""
-        as_named = self._always_stable() and self.B == "fisher" and self.C is None
-        as_named &= self.kappa is None and self.adapt == "burn_in"
+        as_named = self._always_stable() and isinstance(self.B, str) and self.B == "fisher"
+        as_named &= self.C is None and self.kappa is None and self.adapt == "burn_in"
         all_rows = self.rows_per_step >= target.n_rows and not self.replace
         return is_auto(self.alpha) and as_named and all_rows
 
@@ -214,7 +214,7 @@ class SGFS(PreconditionedSampler):
         if self.alpha == "auto":
             self.alpha = 0.0 if anchor is None else _ALPHA_OF_ALL_ROWS
         self.batch_size = rows if anchor is None else anchor.pool_size
-        return ""
+        return "" if anchor is None else "; all rows in each step, beside the prior precision"
 
     def _alpha_at(self, t: int) -> float:
         return 0.0 if is_auto(self.alpha) else value_at(self.alpha, t, "alpha", "[0, 1e6]")
