@@ -18,6 +18,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
 )
+from skbayes_sg.inference.drift import Drift
 from skbayes_sg.models import Linear, Ordinal, Softmax
 from skbayes_sg.models.gamma import Gamma
 from skbayes_sg.models.negative_binomial import NegativeBinomial
@@ -277,3 +278,13 @@ def test_moments_of_the_log_loss_are_those_of_draws(model, theta, seed):
     square = (loss - mean) ** 2
     z = (square.mean(axis=0) - variance) / (square.std(axis=0) / np.sqrt(n_draws))
     assert (np.abs(z) < 1.5 * CERTAIN).all()  # squares of long tails are far from normal
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5])
+def test_forgetting_lowers_a_sum_and_its_standard_error_alike(share):
+    """Rows that count less are no more certain: the sum in its errors stays what it was."""
+    drift = Drift(n_rows=200.0, slope=6.0, square=4.0, highest=3.0)
+    later = drift.forgotten(share)
+    assert later.n_rows == pytest.approx(share * 200)
+    assert later.slope == pytest.approx(share * 6)
+    assert later.z == pytest.approx(drift.z) == pytest.approx(3.0)
