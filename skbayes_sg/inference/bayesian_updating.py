@@ -414,7 +414,7 @@ class Stream:
 
         Above 1,000 columns none is looked for.
         """
-        model, distribution = self.model, self.distribution
+        model, distribution = self.model, self._expanded().posterior
         if model is None or model.conjugate or not has_matrix(model.dim):
             return self
         if not self.kept.blocks:  # all rows are a normal distribution
@@ -439,7 +439,7 @@ class Stream:
         standard deviations from 0.82 to 1.41 times the right ones pass. Empty where the model has
         no other curvature, and infinite where this one is not positive definite.
         """
-        distribution = self.distribution
+        distribution = self._expanded().posterior
         if not kept.predictor.has_other_curvature:
             return np.empty(0)
         _, curvature = in_the_mean(kept, distribution)
