@@ -23,7 +23,7 @@ from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.priors import NormalInverseGammaPrior, Prior
+from skbayes_sg.priors import Distribution, NormalInverseGammaPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.validation import require_positive
 
@@ -213,6 +213,13 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
         return found
 
     # -- fitting ------------------------------------------------------------------------------
+
+    def _require_bounds(self, distribution: Distribution) -> None:
+        if isinstance(distribution, NormalInverseGammaPrior) and distribution.unbounded:
+            raise ValueError(
+                "sample_weight: weights so small leave the noise variance without bounds; give "
+                "larger weights, or noise_prior a larger shape, or noise_variance a number"
+            )
 
     def _read_off(self, fit: Fit) -> None:
         super()._read_off(fit)

@@ -61,7 +61,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.control_variates import ExpandedTarget, mean_noise
 from skbayes_sg.posterior.precision import covariance_over
-from skbayes_sg.priors import Prior
+from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 from skbayes_sg.samplers import Sampler
@@ -360,6 +360,9 @@ class LinearModel(BayesianEstimator):
             self.posterior_ = FittedPosterior.of(
                 self, fit.gaussian, fit.prior, self._columns, self._spread
             )
+
+    def _require_bounds(self, distribution: Distribution) -> None:
+        """Raise ValueError if a stream leaves a parameter of its own without bounds."""
 
     # -- theory and tables ----------------------------------------------------------------------
 

@@ -26,10 +26,6 @@ from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.validation import warn
 
-_UNBOUNDED = (
-    "sample_weight: weights so small leave the noise variance without bounds; give larger weights, "
-    "or noise_prior a larger shape, or noise_variance a number"
-)
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
     *("prior_precision_", "prior_precision_path_", "prior_precision_blocks_"),
@@ -137,8 +133,7 @@ def update(
     found = stream.remainder
     estimator.diagnostics_ = {} if found is None else found._asdict()
     estimator.diagnostics_["drift"] = stream.drift.z
-    if isinstance(stream.posterior, NormalInverseGammaPrior) and stream.posterior.unbounded:
-        raise ValueError(_UNBOUNDED)
+    estimator._require_bounds(stream.posterior)
     if stream.centre is not None:  # rows are kept
         estimator.diagnostics_ |= stream.misfit._asdict()
 

@@ -235,6 +235,7 @@ def test_many_chunks_lead_to_the_posterior_of_all_rows_in_any_order():
         assert ratio < 0.05
 
 
+@pytest.mark.filterwarnings("ignore:the truth moves")  # as sorted rows do
 def test_a_first_chunk_may_lack_classes_and_later_ones_too():
     of_a = np.flatnonzero(SPECIES == "a")
     rest = np.flatnonzero(SPECIES != "a")
