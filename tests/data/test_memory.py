@@ -135,3 +135,11 @@ def test_units_of_columns_are_computed_once_and_kept_with_the_rows(make, monkeyp
     assert of_columns(data) is found
     assert weakref.getweakrefcount(data) == 0
     assert "_columns" not in vars(data.repeated(2.0))
+
+
+def test_merged_rows_stand_for_as_many_as_they_are():
+    """Of a stream of 900 rows of which 60 are here, each of 30 stands for 15 all the same."""
+    twice = InMemory.of(np.tile(X, (2, 1)), np.tile(Y, 2), None, 900.0)
+    merged = twice.merged()
+    assert (merged.n_rows, merged.weight.sum()) == (30, 60)
+    assert merged.n_total / merged.n_rows == twice.n_total / twice.n_rows

@@ -323,3 +323,11 @@ def test_what_has_no_sandwich_is_named():
     network = BayesianMLPRegressor((2,), n_chains=2, n_draws=5, burn_in=10, thin=1, random_state=0)
     with pytest.raises(ValueError, match="coef_, which BayesianMLPRegressor has not"):
         sandwich_summary(network.fit(X, NUMBERS), X, NUMBERS)
+
+
+def test_rows_of_no_weight_are_no_groups():
+    rng = np.random.default_rng(8)
+    X, weight = rng.standard_normal((60, 2)), np.arange(60) % 3.0
+    y = X[:, 0] + rng.standard_normal(60)
+    model = BayesianLinearRegression(prior_precision=1.0, random_state=0).fit(X, y, weight)
+    assert sandwich_summary(model, X, y, sample_weight=weight).attrs["n_groups"] == 40

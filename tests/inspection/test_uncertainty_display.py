@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skbayes_sg import BayesianLogisticRegressionSGFS, UncertaintyDisplay
+from skbayes_sg.inspection import uncertainty
 
 matplotlib.use("Agg")
 pytestmark = [
@@ -168,3 +169,10 @@ def test_rows_without_both_cells_are_refused(model):
         pytest.raises(ValueError, match="no row has cells in both x0 and x1"),
     ):
         UncertaintyDisplay.from_estimator(model, gaps)
+
+
+def test_the_usual_word_of_a_column_is_that_of_most_weight():
+    frame = pd.DataFrame({"x": [0.0, 1.0, 5.0], "town": ["Ghent", "Ghent", "Bruges"]})
+    for weight, town in (([1.0, 1.0, 1.0], "Ghent"), ([1.0, 1.0, 5.0], "Bruges")):
+        rows = uncertainty._rows(frame, {0: np.array([2.0, 3.0])}, 2, np.array(weight))
+        assert rows["town"].tolist() == [town, town]
