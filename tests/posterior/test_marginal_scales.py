@@ -15,7 +15,8 @@ from skbayes_sg.priors.scales import Groups, OnePrecision
 def made(noise_variance, kind=Groups):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 4))
-    X[:, 2] += 2 * X[:, 0]  # of another group
+    X[:, 2:] += 3 * X[:, :2]  # columns of one group follow those of the other
+    X *= 0.3
     y = X @ [1.0, -1.0, 0.1, 0.2] + rng.standard_normal(40)
     model = Linear(4, True, noise_variance, (1.0, 1.0))
     prior = model.prior(np.append(np.full(4, 2.0), [0.01] * (model.dim - 4)))
