@@ -826,6 +826,14 @@ def of_chunk(estimator: Any, X: Any, offset: ArrayLike | None) -> dict[str, Any]
     return {"n_samples_seen_": seen, "_has_offset": offset is not None}
 
 
+def alike(draws: NDArray, weights: NDArray) -> NDArray:
+    """As many draws of equal weight: those of larger weights stand there several times.
+
+    Where all weights are equal these are the draws (systematic resampling).
+    """
+    return draws if np.ptp(weights) == 0 else draws[systematic(weights, len(weights))]
+
+
 def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArray]:
     """Numbers of the draws that predict, chain by chain, and their weights, summing to 1.
 

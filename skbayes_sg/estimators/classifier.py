@@ -20,6 +20,7 @@ from skbayes_sg.data.rows import row_blocks
 from skbayes_sg.diagnostics import quantile
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
+    alike,
     all_or_nothing,
     merged,
     rows_that_count,
@@ -334,11 +335,13 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Returns
         -------
         array of shape (draws, n_rows), or (draws, n_rows, n_classes) of probabilities
-            In the order of `draws_`, chain by chain: `n_predict_draws` of them. Draws of weight 0
-            are left out. A number takes 8 bytes, and 4 of float32 rows.
+            In the order of `draws_`, chain by chain: `n_predict_draws` of them. All count alike:
+            where `draw_weights_` differ, draws are repeated and left out in proportion to them. A
+            number takes 8 bytes, and 4 of float32 rows.
         """
         require_choice("kind", kind, ("observation", "mean"))
-        model, X, draws, *_ = self._to_predict(X, offset)
+        model, X, draws, weights, _ = self._to_predict(X, offset)
+        draws = alike(draws, weights)
         parts = [p.astype(X.dtype, copy=False) for _, p in probabilities(model, X, draws)]
         each = np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
         if kind == "mean":

@@ -13,10 +13,6 @@ from skbayes_sg.posterior import Posterior
 _DISPERSED = 1.5  # intervals are then a fifth too narrow
 _CERTAIN = 5.0  # standard errors
 _TELLING, _TELLING_DRAWS = 10_000, 256  # rows and draws that tell the number of parameters
-_OF_WEIGHTS = (
-    "; sample_weight is taken for exposures here, so where it counts equal rows this says nothing: "
-    "give each of them as a row to see their dispersion"
-)
 
 
 class BayesianPoissonRegressor(LinearRegressor):
@@ -24,7 +20,8 @@ class BayesianPoissonRegressor(LinearRegressor):
 
     ``log E[y] = coef . x + intercept``, plus ``log(exposure)`` where counts have one. It stands
     where `PoissonRegressor` would. A rate, with its exposure as `sample_weight`, has the same
-    likelihood as its count. `summary` has the ratios of rates, ``exp(coefficient)``.
+    posterior as its count, but a weight is a repetition for all that is asked of the rows later:
+    give the count as y, and `exposure`. `summary` has the ratios of rates, ``exp(coefficient)``.
 
     Parameters
     ----------
@@ -82,11 +79,10 @@ class BayesianPoissonRegressor(LinearRegressor):
     count is its mean. Where counts vary more, intervals are too narrow:
     ``diagnostics_["dispersion"]`` is their variance around the predicted means mu over that of
     Poisson counts (Pearson's), ``sum(w * (y - mu)**2 / mu) / (n - p)``, and a fit warns where it is
-    above 1.5. There w is `sample_weight`, p the number of parameters, and n the number of rows of
-    positive weight as they were given: a weight is taken for an exposure. So rates have the
-    dispersion of their counts, in any unit of exposure. It is the one number of a fit for which a
-    weight is no repetition, as w equal counts say nothing of how counts vary: give them as rows.
-    `BayesianNegativeBinomialRegressor` has a dispersion of its own.
+    above 1.5. There w is `sample_weight`, p the number of parameters, and n the sum of the weights:
+    a row of weight w is w equal rows. Where y has fractions, which no counts have, w is the
+    exposure of a rate and n the number of rows, so that rates have the dispersion of their counts,
+    in any unit of exposure. `BayesianNegativeBinomialRegressor` has a dispersion of its own.
 
     Examples
     --------
@@ -115,30 +111,30 @@ class BayesianPoissonRegressor(LinearRegressor):
                 *warnings,
                 f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
                 "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
-                "counts (of rates, give the counts as y, and exposure)"
-                + _OF_WEIGHTS
-                * (data.sample.weight is not None),
+                "counts (of rates, give the counts as y, and exposure)",
             ]
         return super()._explained(posterior, warnings)
 
     def _dispersion(self, rows: InMemory, more: float) -> tuple[float, float]:
         """Pearson's dispersion and its standard error, of one row in `more`.
 
-        A row of weight w is a count c = w y of mean w mu, for which (c - w mu)^2 / (w mu) = w (y -
-        mu)^2 / mu has mean 1 and variance 2 + 1 / (w mu). Equal rows that are merged keep that sum,
-        and each of them counts. At the posterior mean the sum over n rows has lost a degree of
-        freedom for each effective parameter, of which there are as many as it is below its mean
-        over the draws (Spiegelhalter et al. 2002, section 2.1). Draws and the truth are
-        exchangeable: in the mean over data that mean is n, so that the ratio is about 1 also where
-        columns are more than rows; and it varies no more than the sum at the truth, which bounds
-        the error.
+        (y - mu)^2 / mu has mean 1 and variance 2 + 1 / mu, and a row of weight w counts as w rows.
+        Numbers that are not whole are no counts, but may be rates y = c / w of counts c of mean w
+        mu: then w (y - mu)^2 / mu has mean 1 and variance 2 + 1 / (w mu), and each row counts once.
+        Equal rows that are merged keep their sum. At the posterior mean the sum over n rows has
+        lost a degree of freedom for each effective parameter, of which there are as many as it is
+        below its mean over the draws (Spiegelhalter et al. 2002, section 2.1). Draws and the truth
+        are exchangeable: in the mean over data that mean is n, so that the ratio is about 1 also
+        where columns are more than rows; and it varies no more than the sum at the truth, which
+        bounds the error.
         """
         mean = np.append(self.coef_, self.intercept_)[None, : self.model_.dim]
         mu = np.exp(self.model_.outputs(mean, rows.X)[0, 0].astype(np.float64))
         weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
         at_mean = weight * (rows.y - mu) ** 2 / mu
         given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
-        n = given.sum()
+        counts = not (rows.y % 1).any()
+        n = weight.sum() if counts else given.sum()
 
         some = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
         flat, each = self.draws_.reshape(-1, self.model_.dim), self.draw_weights_
@@ -148,6 +144,8 @@ class BayesianPoissonRegressor(LinearRegressor):
         at_draws = weight[some] * (rows.y[some] - of_draws) ** 2 / of_draws
         less = (at_draws.mean(axis=0) - at_mean[some]).sum() * rows.n_rows / len(some)
         freedom = max(1.0, n - less / more)
-        of_counts = given[weight > 0] / (weight * mu)[weight > 0]  # 1 / (w mu) of a given row
-        error = np.sqrt(given[weight > 0] @ (2 + of_counts)) / freedom
+        given, each, mu = given[weight > 0], weight[weight > 0], mu[weight > 0]
+        each = each / given  # of a row as it was given
+        variance = each**2 * (2 + 1 / mu) if counts else 2 + 1 / (each * mu)
+        error = np.sqrt(given @ variance) / freedom
         return float(at_mean.sum() / freedom), float(error)

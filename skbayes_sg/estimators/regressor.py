@@ -15,6 +15,7 @@ from skbayes_sg.data.row_metadata import RowMetadata, offset_of
 from skbayes_sg.diagnostics import quantile
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
+    alike,
     all_or_nothing,
     rows_that_count,
     with_offset,
@@ -306,11 +307,12 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         Returns
         -------
         array of shape (draws, n_rows), or (draws, n_rows, n_responses) if y had several columns
-            In the order of `draws_`, chain by chain, without draws of weight 0. A number takes 8
-            bytes.
+            In the order of `draws_`, chain by chain. All count alike: where `draw_weights_`
+            differ, draws are repeated and left out in proportion to them. A number takes 8 bytes.
         """
         require_choice("kind", kind, ("observation", "mean"))
-        model, X, draws, _, dtype = self._mixture(X, offset, exposure)
+        model, X, draws, weights, dtype = self._mixture(X, offset, exposure)
+        draws = alike(draws, weights)
         rng = np.random.default_rng(random_state)
         parts = [
             (model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)).T

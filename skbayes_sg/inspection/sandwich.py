@@ -113,6 +113,12 @@ def sandwich_summary(
     rows = X if before is None else before.transform(X)
     given = Given.of_fit("sandwich_summary", estimator, rows, y, metadata)
     require_draws(estimator, "sandwich_summary")
+    of_counts = getattr(estimator.model_, "counts", False)
+    if sample_weight is not None and of_counts and (np.asarray(given.targets) % 1).any():
+        raise ValueError(
+            "y holds fractions, as rates do, and sample_weight says how often a row was seen: give "
+            "the counts as y, and exposure, in fit and here"
+        )
     counts = checked_weights(sample_weight, given.X.shape[0])
     member, n_groups = None, int(np.count_nonzero(counts))
     if groups is not None:

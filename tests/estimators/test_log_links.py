@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import GammaRegressor, PoissonRegressor
@@ -264,7 +265,7 @@ def pearson(model, X, y, weight):
 
 
 @pytest.mark.parametrize("unit", [1.0, 0.02, 365.0])
-@pytest.mark.parametrize("exposure", [[0.2, 0.4, 1.0], [2.0, 5.0], [0.0, 0.25, 0.75]], ids=str)
+@pytest.mark.parametrize("exposure", [[0.21, 0.43, 1.07], [2.1, 5.3], [0.0, 0.27, 0.77]], ids=str)
 def test_the_dispersion_of_rates_is_that_of_their_counts_in_any_unit(exposure, unit, seed):
     exposure = np.random.default_rng(seed).choice(exposure, 500)
     X, y = rates(500, np.maximum(exposure, 0.1), seed)
@@ -278,13 +279,20 @@ def test_the_dispersion_of_rates_is_that_of_their_counts_in_any_unit(exposure, u
     assert not any("dispersion is" in str(one.message) for one in said)
 
 
-def test_overdispersed_rates_that_are_whole_numbers_are_told(seed):
-    exposure = np.random.default_rng(seed).choice([3.0, 6.0], 400)
-    X, y = rates(400, exposure, seed, extra=exposure)
-    assert (y % 1 == 0).all()
-    with pytest.warns(ConvergenceWarning, match="dispersion is"):
-        model = BayesianPoissonRegressor(random_state=0).fit(X, y, sample_weight=exposure)
-    assert model.diagnostics_["dispersion"] == pearson(model, X, y, exposure)
+@pytest.mark.parametrize("exposed", [False, True])
+def test_the_dispersion_of_weighted_counts_is_that_of_repeated_rows(exposed, seed):
+    rng = np.random.default_rng(seed)
+    X, times = rng.standard_normal((150, 3)), rng.integers(1, 4, 150)
+    exposure = rng.uniform(0.5, 2.0, 150)
+    y = rng.poisson(exposure * np.exp(X @ COEF + INTERCEPT))
+    known = {"exposure": exposure} if exposed else {}
+    again = {name: np.repeat(each, times) for name, each in known.items()}
+    model = BayesianPoissonRegressor(random_state=0)
+    weighted = clone(model).fit(X, y, sample_weight=times.astype(float), **known)
+    repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times), **again)
+    found = weighted.diagnostics_["dispersion"]
+    assert found == pytest.approx(repeated.diagnostics_["dispersion"], rel=1e-6)
+    assert found == pytest.approx(1, abs=CERTAIN * np.sqrt(3 * 14 / 6 / 150))  # E w^2 / E w
 
 
 def test_rows_that_are_merged_keep_their_degrees_of_freedom(seed):

@@ -20,6 +20,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
 )
 from skbayes_sg.estimators.class_probabilities import batch_error
+from skbayes_sg.inspection import totals
 from skbayes_sg.models import Softmax
 from skbayes_sg.samplers import HMC, SGD, SGFS, SGLD, ConstantSGD, PolynomialDecay
 
@@ -174,8 +175,18 @@ def test_draws_weighted_by_a_decreasing_step(binary):
     np.testing.assert_allclose(
         model.coef_, np.average(model.coef_samples_, axis=1, weights=w).mean(axis=0)
     )
-    expected = np.average(model.predict_draws(X[:9], kind="mean"), axis=0, weights=np.tile(w, 2))
-    np.testing.assert_allclose(model.predict_proba(X[:9]), expected)
+    under_each = np.concatenate([model.model_.predict(draws, X) for draws in model.draws_])[:, 0]
+    expected = np.average(under_each, axis=0, weights=np.tile(w, 2))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected)
+    # new draws count alike, and so do their sums: a draw is there once more, or less, by rounding
+    off = np.ptp(under_each, axis=0) / len(under_each)
+    mean = model.predict_draws(X, kind="mean").mean(axis=0)[:, 1]
+    assert (np.abs(mean - expected) <= 2 * off).all()
+    table = totals(model, X, kind="mean")
+    of_sums = under_each.sum(axis=1)
+    assert abs(table["mean"].iloc[0] - expected.sum()) <= 2 * np.ptp(of_sums) / len(of_sums)
+    spread = np.sqrt(np.average((of_sums - expected.sum()) ** 2, weights=np.tile(w, 2)))
+    assert table["sd"].iloc[0] == pytest.approx(spread, rel=0.2)
     assert model.predict_interval(X[:9]).shape == (9, 2, 2)
 
 

@@ -331,3 +331,13 @@ def test_rows_of_no_weight_are_no_groups():
     y = X[:, 0] + rng.standard_normal(60)
     model = BayesianLinearRegression(prior_precision=1.0, random_state=0).fit(X, y, weight)
     assert sandwich_summary(model, X, y, sample_weight=weight).attrs["n_groups"] == 40
+
+
+def test_rates_with_their_exposures_as_weights_are_refused():
+    """A weight is a repetition, of which the sandwich would count as many as years."""
+    model = BayesianPoissonRegressor(**SHORT).fit(X, COUNTS / YEARS, sample_weight=YEARS)
+    with pytest.raises(ValueError, match="give the counts as y, and exposure"):
+        sandwich_summary(model, X, COUNTS / YEARS, sample_weight=YEARS)
+    of_counts = BayesianPoissonRegressor(**SHORT).fit(X, COUNTS, exposure=YEARS)
+    table = sandwich_summary(of_counts, X, COUNTS, exposure=YEARS)
+    assert (table["sd"] > 0).all()

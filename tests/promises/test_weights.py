@@ -41,7 +41,6 @@ MODELS = {
     "machine, balanced": DRBMClassifier(2, **BALANCED, **NETWORK),
     "network of numbers": BayesianMLPRegressor((2,), **NETWORK),
 }
-EXPOSURES = {"dispersion"}  # a weight is one there
 RNG = np.random.default_rng(12)
 N = 90
 X = np.column_stack([RNG.standard_normal(N), RNG.integers(0, 2, N), 30 + 5 * RNG.random(N)])
@@ -75,7 +74,7 @@ def figures(model):
     table = model.summary(full=True)
     found |= {f"summary {key}": table[key] for key in table}
     for name, value in model.diagnostics_.items():
-        if name not in EXPOSURES and "pass" not in name:
+        if "pass" not in name:
             found[name] = value
     return {
         name: np.asarray(value)
