@@ -10,11 +10,13 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from scipy import stats
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg.linalg.scores import Factor, Scores
@@ -223,7 +225,14 @@ def leaves(value, path=""):
     elif isinstance(value, (list, tuple, np.ndarray)):
         parts = [(f"{path}[{i}]", part) for i, part in enumerate(value)]
     elif hasattr(value, "__dict__") and not callable(value) and not isinstance(value, type):
-        parts = [(f"{path}.{name}", part) for name, part in vars(value).items()]
+        state, kind = vars(value), type(value)
+        if kind.__getstate__ is not object.__getstate__ and not isinstance(value, BaseEstimator):
+            state = value.__getstate__()
+        parts = [
+            (f"{path}.{name}", part)
+            for name, part in state.items()
+            if not isinstance(getattr(kind, name, None), cached_property)  # computed from others
+        ]
     else:
         return {path: repr(value)}
     found = {path: (type(value), len(parts))}

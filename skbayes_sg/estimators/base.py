@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from types import MappingProxyType
@@ -447,6 +448,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         of_rows, X = X.dtype, with_offset(self, X, offset)
         if average and self._few is not None and is_word(self.n_predict_draws, "auto"):
             some, draws = self._few
+            if some is None or draws is None:
+                draws = self.draws_.reshape(-1, self.draws_.shape[-1])
+                some = np.arange(len(draws))
             weights = np.full(len(some), 1 / len(some))
         else:
             some, weights = draws_that_predict(self, every)
@@ -774,7 +778,8 @@ def where_it_streams(method: Method) -> Method:
     """
 
     def streams(estimator: Any) -> bool:
-        estimator._require_streams()
+        with suppress(ValueError, TypeError):  # of impossible parameters, which the call says
+            estimator._require_streams()
         return True
 
     return cast(Method, available_if(streams)(method))

@@ -25,10 +25,13 @@ _MOST = 1 << 20  # numbers in all draws, of which any average takes no longer th
 
 
 class FewDraws(NamedTuple):
-    """Numbers of some draws, chain by chain, and these draws as they were moved, (k, D)."""
+    """Numbers of some draws, chain by chain, and these draws as they were moved, (k, D).
 
-    numbers: NDArray
-    draws: NDArray
+    Both are None where all draws predict.
+    """
+
+    numbers: NDArray | None
+    draws: NDArray | None
 
 
 def few_draws(posterior: Posterior, draws: NDArray) -> FewDraws | None:
@@ -66,4 +69,4 @@ def few_draws(posterior: Posterior, draws: NDArray) -> FewDraws | None:
         off = averaged(model, X, moved, np.full(k, 1 / k)) - under_all
         if np.abs(off).max() <= _OFF:
             return FewDraws(numbers, moved)
-    return FewDraws(np.arange(n), draws)
+    return FewDraws(None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -220,9 +220,9 @@ class LinearModel(BayesianEstimator):
     random_state: Any = None
 
     _reads_blocks = True
-    _columns: Columns | None = None
+    _columns: ClassVar[Columns | None] = None  # a class variable is no parameter
     """Of all rows, where a prior is in their units."""
-    _spread: tuple[float, float] | None = None
+    _spread: ClassVar[tuple[float, float] | None] = None
     """Of y of a fit, where it has a unit."""
     _has_rows = False
     """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""

@@ -432,9 +432,9 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     work = passes * posterior.data.n_rows
     for before, after in zip(engine.states, stopped.states, strict=True):
         work += 2000 * (after.t - before.t)
-    # gradients of all rows that take a tenth of that, and tell means and standard deviations
+    # gradients of all rows that take a sixth of that, and tell means and standard deviations
     of_chain = -(-fewest(posterior.dim) // n_chains)
-    budget = int(0.1 * work / posterior.data.n_rows)
+    budget = int(0.16 * work / posterior.data.n_rows)
     n_gradients = min(1024, max(256, of_chain * n_chains), budget)
     agreement = plan.agreement(fit, posterior, n_gradients)
     n_draws, burn_in, thin = engine.steps(n_draws)

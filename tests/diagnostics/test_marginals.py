@@ -18,7 +18,7 @@ from skbayes_sg.diagnostics.gradients import from_gradients
 from skbayes_sg.inference import diagnose
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import IASG, SGD, ConstantSGD
+from skbayes_sg.samplers import IASG, SGD, SGFS, ConstantSGD
 
 LAM = np.array([[2.0, 0.9], [0.9, 1.0]])
 MEAN = np.array([3.0, -1.0])
@@ -204,7 +204,7 @@ def test_directions_that_only_the_prior_knows_are_said_of_long_steps(n_classes):
     X = rng.standard_normal((60, 2))
     y = np.digitize(X[:, 0] + rng.logistic(size=60), np.linspace(-1, 1, n_classes + 1)[1:-1])
     held = np.column_stack([X, np.full(60, 3.0)])
-    model = BayesianLogisticRegressionSGFS("sgfs", random_state=0)
+    model = BayesianLogisticRegressionSGFS(SGFS(batch_size=30), random_state=0)
     assert model.fit(held, y).diagnostics_["least_known"] > 0.4
     collinear = np.column_stack([X, X[:, 0] + 0.01 * rng.standard_normal(60)])
     with pytest.warns(ConvergenceWarning, match=r"least_known is .* below 0\.33.* heavy tails"):

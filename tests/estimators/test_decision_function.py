@@ -108,6 +108,7 @@ def test_draws_have_their_weights_and_rows_may_be_sparse():
     sampler = ConstantSGD(step_size="auto", batch_size=20)
     model = BayesianLogisticRegressionSGFS(sampler, 1.0, **SHORT).fit(X, LABELS[2])
     model.draw_weights_ = np.arange(40.0) / np.arange(40.0).sum()
+    model.set_params(n_predict_draws=None)
     far = 30 * X
     z = far @ model.coef_samples_.reshape(-1, 4).T + model.intercept_samples_.reshape(-1)
     weights = np.tile(model.draw_weights_ / 3, 3)

