@@ -81,7 +81,7 @@ def test_rounds_change_no_draw(model, monkeypatch):
 @pytest.mark.usefixtures("as_drawn")
 @EACH
 def test_an_interrupt_keeps_what_was_drawn(model):
-    draws = whole(model).draws_
+    draws = fitted(model).draws_
     part = clone(model).set_params(warm_start=True).set_callbacks(At(9, interrupt))
     said = r"each chain has (9|32) of 40 draws, which are"
     with pytest.warns(ConvergenceWarning, match=said), pytest.raises(KeyboardInterrupt):
@@ -146,11 +146,12 @@ def test_convergence_ends_the_sampling_without_a_warning():
     assert min(found.diagnostics_["ess_min"], found.diagnostics_["ess_tail_min"]) >= 300
 
 
+@pytest.mark.usefixtures("as_drawn")
 @EACH
 def test_a_time_limit_ends_the_fit(model):
     assert fitted(model, TimeLimit(1e-9)).draws_.shape[1] == 8
     late = fitted(model, TimeLimit(1e9))
-    np.testing.assert_array_equal(late.draws_, whole(model).draws_)
+    np.testing.assert_array_equal(late.draws_, fitted(model).draws_)
 
 
 @pytest.mark.parametrize("name", ["minibatches", "network"])
@@ -162,10 +163,11 @@ def test_an_early_end_says_how_many_draws_there_are_and_keeps_the_file(name, tmp
     with pytest.warns(ConvergenceWarning, match=said):
         part = fitted(model, Checkpoint(path), ends)
     assert part.draws_.shape[1] == 12
-    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole(model).draws_)
+    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, fitted(model).draws_)
     assert not path.exists()
 
 
+@pytest.mark.usefixtures("as_drawn")
 def test_a_time_limit_after_burn_in_warns_and_keeps_the_file(tmp_path):
     path, model = tmp_path / "fit.npz", MODELS["linear"]
     limit = TimeLimit(1e9)
@@ -179,7 +181,7 @@ def test_a_time_limit_after_burn_in_warns_and_keeps_the_file(tmp_path):
     ]
     with pytest.warns(ConvergenceWarning, match=r"8 of 40 .*; with warm_start=True the next fit"):
         fitted(model, limit)
-    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, whole(model).draws_)
+    np.testing.assert_array_equal(fitted(model, Checkpoint(path)).draws_, fitted(model).draws_)
 
 
 def test_an_end_between_two_rounds_keeps_the_file_too(tmp_path, monkeypatch):

@@ -84,9 +84,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     Parameters
     ----------
     warm_start : bool, default=False
-        `fit` goes on where the last fit stopped, without burn-in: the new draws are those that one
-        longer fit would have drawn next. With other data or parameters it keeps the positions of
-        the chains only, and burns in.
+        `fit` goes on where the last fit stopped, without burn-in: the chains move as those of one
+        longer fit would have. Draws of a default are matched to the gradients of their own fit.
+        With other data or parameters it keeps the positions of the chains only, and burns in.
     n_jobs : int, optional
         Processes for the chains (joblib). By default they run in threads where steps are long, as
         many as BLAS may use (OMP_NUM_THREADS). The draws do not depend on it.

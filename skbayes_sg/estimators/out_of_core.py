@@ -137,7 +137,7 @@ def require_squares_of_block(X: NDArray, where: Callable[[int, int], str]) -> No
     if np.isfinite(value):
         raise ValueError(
             f"X holds values whose squares overflow, as {value:.1g} in {where(row, column)}; scale "
-            "its columns, for example by StandardScaler"
+            "its columns, for example by MaxAbsScaler"
         )
     what = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(

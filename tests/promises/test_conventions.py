@@ -89,7 +89,6 @@ def test_weights_that_nobody_decided_on_are_refused(model):
         make_pipeline(scaler, clone(model)).fit(X, targets(model), sample_weight=WEIGHT)
 
 
-@pytest.mark.usefixtures("_routing")
 def test_the_typed_program_misspells_a_parameter_of_every_estimator_sampler_and_prior():
     """There mypy says whether it knows the parameters: an ignored error that is none is one."""
     wrong = set()
@@ -108,6 +107,7 @@ def test_the_typed_program_misspells_a_parameter_of_every_estimator_sampler_and_
     assert wrong == {*ESTIMATORS, *given, *(kind.__name__ for kind in samplers.SAMPLERS.values())}
 
 
+@pytest.mark.usefixtures("_routing")
 def test_a_pipeline_hands_on_return_std():
     pipeline = make_pipeline(
         StandardScaler(), clone(REGRESSION).set_predict_request(return_std=True)
