@@ -60,7 +60,10 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, NDArray] | None:
         control = _of_all_pairs(w, h) if _has_pairs(n, dim) else _one_by_one(w, h)
     except np.linalg.LinAlgError:
         return None
-    moved = target.coordinates.inverse_transform(centre + spread * control.moved(w))
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = target.coordinates.inverse_transform(centre + spread * control.moved(w))
+    if not np.isfinite(moved).all():  # curved coordinates have an exponential
+        return None
     parts = -(-_FEWEST_BATCHES // n_chains) if n_draws >= _FEWEST_BATCHES else 1
     starts = np.arange(n_chains)[:, None] * n_draws + np.arange(parts) * n_draws // parts
     return moved.reshape(theta.shape), control.means(flat, w, h, starts.ravel())
