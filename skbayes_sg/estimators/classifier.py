@@ -241,8 +241,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     def predict_proba(self, X, *, offset=None) -> NDArray:
         """Class probabilities, averaged over posterior draws.
 
-        The Monte Carlo error of a probability is about its posterior standard deviation over the
-        square root of the effective number of draws. `predict_uncertainty` gives it for each row.
+        The Monte Carlo error of a probability is at most about its posterior standard deviation
+        over the square root of the effective number of draws; of draws that are matched to their
+        gradients it is far less. `predict_uncertainty` gives that bound for each row.
 
         Parameters
         ----------
@@ -414,7 +415,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             more data cannot remove. ``epistemic``: their difference, which comes from the
             parameters (mutual information of label and parameters). ``standard_error`` (n_rows,
             n_classes): Monte Carlo error of the averaged probabilities, from the spread of batches
-            of consecutive draws, four per chain; NaN for fewer than 8 draws.
+            of consecutive draws, four per chain; NaN for fewer than 8 draws. Of draws that are
+            matched to their gradients it is a bound (math/matched.md#predictions).
 
         Notes
         -----

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import BayesianEstimator, set_learned, with_offset
 from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.inference.engine import Options
@@ -366,7 +367,7 @@ def follow(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         assert seed is not None
         start_seed, chain_seed = seed.spawn(2)
         if getattr(estimator, "draws_", np.empty(0)).shape[-1] == posterior.dim:
-            theta = estimator.draws_.mean(axis=(0, 1), dtype=np.float64)[None]
+            theta = moments(estimator.draws_, estimator.draw_weights_)[0][None]
         else:
             theta, _ = plan.start(posterior, np.random.default_rng(start_seed), 1, None)
         rng = np.random.default_rng(chain_seed)

@@ -121,8 +121,8 @@ def update(
     for name in _OF_A_FIT:
         estimator.__dict__.pop(name, None)
     if estimator._fit is not None:
-        nothing = {"draws": np.empty((0, 0, 0)), "hyper_draws": None, "gaussian": None}
-        estimator._fit = replace(estimator._fit, **nothing)
+        nothing = dict.fromkeys(("hyper_draws", "batch_means", "gaussian"))
+        estimator._fit = replace(estimator._fit, draws=np.empty((0, 0, 0)), **nothing)
     estimator.__dict__.update(attributes)
     if estimator.prior_groups is not None:
         levels = levels_of(em, data)

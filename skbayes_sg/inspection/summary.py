@@ -120,7 +120,7 @@ def _batch_means(estimator: Any) -> Any:
     None where draws were not matched.
     """
     fit = estimator._fit
-    if fit is None or fit.batch_means is None or estimator._stream is not None:
+    if fit is None or fit.batch_means is None:
         return None
     batches = copy.copy(estimator)
     batches.draws_ = fit.batch_means[:, None, : estimator.model_.dim]

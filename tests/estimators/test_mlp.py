@@ -212,6 +212,17 @@ def test_a_stream(iris):
     assert model.draws_.shape == (1, 20, model.model_.dim)
 
 
+def test_a_stream_after_a_fit_begins_at_the_mean_of_weighted_draws(iris):
+    X, y = iris
+    still = SGLD(step_size=1e-13, batch_size=20)
+    model = BayesianMLPClassifier((2,), sampler=still, **SHORT).fit(X, y)
+    model.draws_ = model.draws_ + np.arange(10.0)[:, None]  # as if each had moved
+    model.draw_weights_ = np.arange(10.0) / 45
+    mean = np.average(model.draws_, axis=1, weights=model.draw_weights_).mean(axis=0)
+    model.partial_fit(X, y, n_total=150)
+    np.testing.assert_allclose(model.draws_[0, -1], mean, atol=1e-3)
+
+
 # -- alpha by the Stein ratio -----------------------------------------------------------------
 
 

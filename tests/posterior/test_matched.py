@@ -141,3 +141,13 @@ def test_a_named_sampler_and_chains_that_do_not_agree_show_their_own_draws():
         model = BayesianLogisticRegressionSGFS(sampler, prior_precision=1.0, random_state=0)
         assert model.fit(X, y)._fit.batch_means is None
     assert BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)._fit.batch_means is not None
+
+
+def test_errors_of_a_fit_are_not_those_of_a_stream_after_it():
+    X, y = some_classes()
+    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X[:300], y[:300])
+    own = model.partial_fit(X[300:], y[300:]).summary(full=True)["mcse_mean"]
+    # independent draws, which are not matched, have the errors of independent draws
+    expected = model.draws_.std(axis=(0, 1)) / np.sqrt(model.draws_[..., 0].size)
+    np.testing.assert_allclose(own, expected, rtol=0.35)
+    np.testing.assert_allclose(model.compact().summary(full=True)["mcse_mean"], own, rtol=1e-4)
