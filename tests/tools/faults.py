@@ -1496,13 +1496,6 @@ FAULTS = [
     ),
     Fault(
         "posterior/matched.py",
-        "root = root @ np.linalg.cholesky(V)",
-        "root = np.linalg.cholesky(V) @ root",
-        "roots of covariances are multiplied in the wrong order",
-        "posterior/test_matched.py -k normal_distribution",
-    ),
-    Fault(
-        "posterior/matched.py",
         "V = F - slope * (S + np.eye(dim))",
         "V = F - slope * S",
         "the expectation of products with gradients is taken for 0",
@@ -1535,6 +1528,20 @@ FAULTS = [
         "n = given.sum()",
         "repeated counts are called dispersed",
         "estimators/test_log_links.py -k repeated_rows",
+    ),
+    Fault(
+        "estimators/updating.py",
+        'dict.fromkeys(("hyper_draws", "batch_means", "gaussian"))',
+        'dict.fromkeys(("hyper_draws", "gaussian"))',
+        "a stream has the Monte Carlo errors of the fit before it",
+        "posterior/test_matched.py -k stream_after",
+    ),
+    Fault(
+        "estimators/multimodal.py",
+        "moments(estimator.draws_, estimator.draw_weights_)[0][None]",
+        "moments(estimator.draws_)[0][None]",
+        "a stream of a network begins at the mean of draws without their weights",
+        "estimators/test_mlp.py -k weighted_draws",
     ),
 ]
 
