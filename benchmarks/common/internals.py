@@ -15,9 +15,10 @@ from skbayes_sg.chains.run import Length, iterate_steps, restarts, run_chain
 from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import ExpandedTarget
-from skbayes_sg.posterior.full_data import FullDataTarget
+from skbayes_sg.posterior.all_rows import AllRows
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import Mode, find_mode, posterior_mean
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, Sampler, State
 
 
@@ -60,20 +61,20 @@ def exact_mode(
     return theta, posterior.expand(theta, FULL).curvature.dense()
 
 
-def low_rank_posterior(X, y: NDArray, precision: NDArray) -> FullDataTarget:
+def low_rank_posterior(X, y: NDArray, precision: NDArray) -> ChainTarget:
     """The posterior of the default logistic regression, in the coordinates of its chains.
 
     precision : of each coefficient and the intercept, (D,)
     """
     model = Softmax(X.shape[1], 2)
     posterior = posterior_of(model, X, model.encode(y, X.dtype), precision)
-    return FullDataTarget.at(posterior, mode_of(posterior))
+    return ChainTarget(AllRows.low_rank(posterior, mode_of(posterior)))
 
 
-def anchored(posterior: Posterior, mode: Mode) -> tuple[ExpandedTarget, float]:
+def anchored(posterior: Posterior, mode: Mode) -> tuple[ChainTarget, float]:
     """The posterior with control variates near its mean, and the passes that the anchor took."""
     centre = posterior_mean(posterior, mode)
-    return ExpandedTarget.at(posterior, centre), centre.passes
+    return ChainTarget(Expanded.at(posterior, centre)), centre.passes
 
 
 def begin(sampler: Sampler, posterior: Posterior, theta: NDArray, seed: int) -> State:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.internals import (
-    ExpandedTarget,
+    ChainTarget,
     Stopwatch,
     anchored,
     begin,
@@ -80,7 +80,7 @@ def against_rows(n_rows: int, watch: Stopwatch) -> dict:
     return row
 
 
-def settled(n_rows: int, n_features: int) -> tuple[ExpandedTarget, UnderdampedLangevin]:
+def settled(n_rows: int, n_features: int) -> tuple[ChainTarget, UnderdampedLangevin]:
     """A posterior with its anchor, and the settled default sampler."""
     posterior = logistic_posterior(*data(n_rows, n_features))
     posterior, _ = anchored(posterior, mode_of(posterior))
@@ -95,14 +95,14 @@ def calls_for(dim: int) -> int:
 
 
 def step_microseconds(
-    posterior: ExpandedTarget, sampler: UnderdampedLangevin, n_chains: int
+    posterior: ChainTarget, sampler: UnderdampedLangevin, n_chains: int
 ) -> NDArray:
     """Of one step of a group of chains, in each repeat."""
     state = begin(sampler, posterior, np.repeat(posterior.anchor.theta, n_chains, axis=0), seed=0)
     return microseconds(lambda: sampler.step(state, posterior), calls_for(posterior.dim), 7)
 
 
-def bare_microseconds(posterior: ExpandedTarget, n: int, n_chains: int) -> NDArray:
+def bare_microseconds(posterior: ChainTarget, n: int, n_chains: int) -> NDArray:
     """The calls that the step cannot avoid, with nothing around them."""
     rng = np.random.default_rng(0)
     dim, turn = posterior.dim, iter(range(10**9))

@@ -30,7 +30,14 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from benchmarks.common.harness import Claim, Report, benchmark
-from benchmarks.common.internals import ExpandedTarget, Posterior, State, mode_of, posterior_of
+from benchmarks.common.internals import (
+    ChainTarget,
+    Expanded,
+    Posterior,
+    State,
+    mode_of,
+    posterior_of,
+)
 from skbayes_sg.models import DRBM, MLP, Linear, Model, Softmax
 from skbayes_sg.samplers import HMC, SGFS, Sampler, UnderdampedLangevin
 
@@ -116,7 +123,7 @@ def narrow(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> ND
 
 def anchored_hmc(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> NDArray:
     """HMC around an anchor, in whitened coordinates, on a pool of all rows."""
-    return hmc(ExpandedTarget.at(posterior, mode_of(posterior)), theta, rng)
+    return hmc(ChainTarget(Expanded.at(posterior, mode_of(posterior))), theta, rng)
 
 
 def momentum(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> NDArray:
@@ -125,7 +132,7 @@ def momentum(posterior: Posterior, theta: NDArray, rng: np.random.Generator) -> 
     Its chains start at rest, which is not their distribution, and have forgotten that in the end.
     Data for which it is refused get HMC, as in a default fit.
     """
-    target = ExpandedTarget.at(posterior, mode_of(posterior))
+    target = ChainTarget(Expanded.at(posterior, mode_of(posterior)))
     sampler = UnderdampedLangevin()
     if sampler.refusal(target) is not None:
         return hmc(target, theta, rng)

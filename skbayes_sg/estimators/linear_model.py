@@ -53,14 +53,16 @@ from skbayes_sg.inference.sample import Fit
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import FULL
+from skbayes_sg.linalg.coordinates import Affine
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
-from skbayes_sg.posterior.control_variates import ExpandedTarget, mean_noise
+from skbayes_sg.posterior.control_variates import Expanded, mean_noise
 from skbayes_sg.posterior.precision import covariance_over
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
@@ -441,23 +443,26 @@ class LinearModel(BayesianEstimator):
                     "prior_groups=None and prior=None"
                 )
             mixture = covariance_over(scales, posterior, target, theta)
-            if target.closed_form is not None or target.samples_precision:
+            if target.sampled is not None:
                 return mixture
             curvature = np.linalg.inv(mixture)
         else:
             curvature = posterior.expand(theta, FULL).curvature.dense()
-        Lam = target.coordinates.pullback_matrix(curvature)
+        density = target.density if isinstance(target, ChainTarget) else target
+        coordinates = density.coordinates
+        assert isinstance(coordinates, Affine)
+        Lam = coordinates.pullback_matrix(curvature)
         distributions = [
             engine.sampler.stationary_distribution(state, target) for state in engine.states
         ]
         c = engine.states[0].rows.noise_factor
         M = np.zeros_like(Lam)
         if c > 0:
-            assert isinstance(target, Posterior | ExpandedTarget)
-            M = mean_noise(target, target.coordinates.transform(theta), distributions[0], Lam, c)
+            assert isinstance(density, Posterior | Expanded)
+            M = mean_noise(density, coordinates.transform(theta), distributions[0], Lam, c)
         each = [distribution.covariance(Lam, M) for distribution in distributions]
         mean = np.average(each, axis=0, weights=[len(state.theta) for state in engine.states])
-        return target.coordinates.covariance(mean)
+        return coordinates.covariance(mean)
 
     def summary(
         self,

@@ -27,7 +27,7 @@ from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import column_steepness
-from skbayes_sg.posterior.hierarchical import joint_gradient
+from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Scales
 
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
@@ -277,12 +277,12 @@ def _full_gradients(posterior: Posterior, theta: NDArray, scales: Scales | None 
     found = np.empty_like(theta)
     n_parts = 1 + posterior.data.n_rows * len(theta) // elements_at_a_time()
     for part in np.array_split(np.arange(len(theta)), min(n_parts, len(theta))):
-        some = theta[part]
-        found[part] = (
-            posterior.full_gradient(some)
-            if scales is None
-            else joint_gradient(posterior, scales, some)
-        )
+        if scales is None:
+            found[part] = posterior.full_gradient(theta[part])
+            continue
+        some, eta = np.split(theta[part], [posterior.dim], axis=1)
+        of_theta, of_eta = JointPrior(scales, posterior.prior).gradient(some, eta)
+        found[part] = np.append(posterior.full_gradient(some) + of_theta, of_eta, axis=1)
     return found
 
 

@@ -62,11 +62,10 @@ from skbayes_sg.posterior.gaussian import (
     expanded_twice,
     posterior_mean,
 )
-from skbayes_sg.posterior.hierarchical import IntegratedTarget
-from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.posterior.targets import NOT_SAMPLED, target_of, with_coordinates
-from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.priors.scales import OnePrecision, Sampled, Scales
 from skbayes_sg.samplers import HMC, Sampler, State
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError, RunLength
 from skbayes_sg.samplers.target import Target
@@ -344,7 +343,7 @@ def prepare(
     if isinstance(asked, Hyperprior):
         scales = asked.of(posterior)
         # given samplers without a Metropolis test have one precision integrated out
-        bound = choice.given and not choice.sampler.rejects and scales.integrated is not None
+        bound = choice.given and not choice.sampler.rejects and isinstance(scales, OnePrecision)
         if is_one_by_one(posterior, scales) and not bound:
             return _begin_one_by_one(options, choice, posterior, scales)
         if choice.sampler.needs_closed_form and asked.groups is not None:
@@ -370,7 +369,7 @@ def prepare(
     # Chains that have it as a coordinate burn in, and begin anew where that is elsewhere.
     for _ in range(0 if asked is None else _ROUNDS):
         sampled = engine.sampled
-        if sampled is None or estimate is None or not target.has_scale:
+        if sampled is None or estimate is None or target.scale_move is None:
             break
         if engine.length.burn_in < 2 or time_is_up():
             break
@@ -448,7 +447,7 @@ def begin(
         anchor = posterior_mean(posterior, mode)
     elif sampled is not None and sampler.follows_precision(posterior):
         # unadjusted steps have one precision, where a matrix whitens the posterior
-        one = sampled.scales.integrated is not None
+        one = isinstance(sampled.scales, OnePrecision)
         if sampler.rejects or (one and not is_one_by_one(posterior, sampled.scales)):
             anchor = mode
     try:
@@ -464,12 +463,12 @@ def begin(
         sampler = clone(choice.sampler)
         sampler.asked_for = choice.given
         if sampler.variance_reduction is None:  # else the expansion serves this one too
-            many = sampled is not None and sampled.scales.integrated is None
+            many = sampled is not None and not isinstance(sampled.scales, OnePrecision)
             anchor = mode if many else None
             target = target_of(posterior, anchor, sampler, sampled, path)
-        elif isinstance(target, IntegratedTarget):
+        elif isinstance(target, ChainTarget) and target.joint is not None and target.moves is None:
             assert sampled is not None
-            target = with_coordinates(target.given, sampled, path)
+            target = with_coordinates(target.density, sampled, path)
     reason = choice.reason + sampler.resolve_auto(target)
     if learned is not None and target.sampled is not None:  # in coordinates with curves now
         learned = replace(learned, sampled=target.sampled)
@@ -520,7 +519,7 @@ def _begin_one_by_one(
         )
     if not choice.given:
         why = "columns or groups have scales of their own, and are too many for a matrix"
-        if scales.integrated is not None:
+        if isinstance(scales, OnePrecision):
             why = "coefficients may fit all rows, with a noise of zero"
         # Under a horseshoe chains visit dozens of columns in the slab, where the posterior is
         # several times narrower, and leave it only by shorter steps (math/priors.md#one-by-one).

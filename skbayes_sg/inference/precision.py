@@ -31,10 +31,9 @@ from skbayes_sg.posterior.gaussian import (
     updated,
 )
 from skbayes_sg.posterior.marginal_scales import MarginalScales
-from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import Distribution, Prior
-from skbayes_sg.priors.scales import Groups, OnePrecision, Scales
+from skbayes_sg.priors.scales import Groups, OnePrecision, Sampled, Scales
 from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
 
 BOUNDS = (1e-6, 1e6)

@@ -42,6 +42,7 @@ from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
 from skbayes_sg.posterior.matched import matched
 from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.priors import Prior
+from skbayes_sg.priors.joint import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import warn
@@ -346,7 +347,7 @@ def sample(
         # gradients imply: errors are then many times smaller. A sampler that the user gave shows
         # its own draws, and those of chains on their way to the posterior obey no such identities.
         # All figures are those of the draws as they came.
-        if options.sampler is None and target.one_mode and diagnose.agrees(fit.figures):
+        if options.sampler is None and posterior.one_mode and diagnose.agrees(fit.figures):
             found = matched(target, np.concatenate([chain.draws for chain in chains]))
             if found is not None:
                 moved, means = found
@@ -395,13 +396,13 @@ def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
         if draws.shape[-1] > posterior.dim:
             eta, draws = draws[..., posterior.dim :], draws[..., : posterior.dim].copy()
         else:
-            assert scales.integrated is not None
+            assert isinstance(scales, OnePrecision)
             prior, flat = posterior.prior, draws.reshape(-1, posterior.dim).astype(np.float64)
             noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
             squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
             squares, eta = squares.reshape(draws.shape[:2]), np.empty((*draws.shape[:2], 1))
             # seeded by the step of a draw, so that a run that stops and goes on draws the same
-            last, integrated = chains[0].state, scales.integrated
+            last, integrated = chains[0].state, IntegratedPrecision(scales)
             seed = last.normals.bit_generator.seed_seq.generate_state(4)
             for k in range(n_draws):
                 step = last.t - (n_draws - k) * engine.length.thin

@@ -44,6 +44,7 @@ from skbayes_sg.chains.run import (
 from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
 from skbayes_sg.inference.precision import BOUNDS, NO_INFORMATION, LearnedPrecision
 from skbayes_sg.linalg import DIAGONAL, FULL
+from skbayes_sg.linalg.coordinates import Affine
 from skbayes_sg.models import NullDirections
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
@@ -311,6 +312,7 @@ class StochasticEM:
                 # over the steps of an update, each parameter's scaled square minus 1, with its
                 # control variate
                 excess, here = np.zeros(target.dim), target.coordinates  # new under each prior
+                assert isinstance(here, Affine)
                 for block in iterate_steps(sampler, target, state, thin):
                     thetas = here.inverse_transform(block.thetas)
                     gradients = here.pushforward(block.gradients)

@@ -1,6 +1,7 @@
 """Pictures, summaries and effects of fitted estimators, in the manner of scikit-learn's displays.
 
-Imports data, diagnostics, frames, linalg, validation and version; estimators come as arguments.
+Imports data, diagnostics, frames, linalg, priors, validation and version. Estimators come as
+arguments.
 """
 
 from skbayes_sg.inspection.abstention import AbstentionDisplay

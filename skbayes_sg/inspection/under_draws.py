@@ -12,6 +12,7 @@ from skbayes_sg.data import row_blocks
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
+from skbayes_sg.priors.joint import JointPrior
 
 _DRAWS_AT_ONCE = 64  # beyond, a product costs as much per draw
 
@@ -90,11 +91,9 @@ def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> dict[str, NDArra
     if estimator._fit.hyper_draws is None:
         return {"parameters": prior.log_density(flat)}
     eta = estimator._fit.hyper_draws[:, kept].reshape(len(flat), -1).astype(np.float64)
+    both = prior.log_density(flat) + JointPrior(scales, prior).log_density(flat, eta)
     above = scales.log_hyperprior(eta)
-    return {
-        "parameters": scales.log_prior(prior, flat, eta) - above,
-        "hyperparameters": above,
-    }
+    return {"parameters": both - above, "hyperparameters": above}
 
 
 def log_likelihoods(model: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:

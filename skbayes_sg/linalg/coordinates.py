@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -288,7 +289,18 @@ class LowRank:
         return (self.V.T @ theta[..., self.columns]).reshape(theta.shape)
 
 
-Coordinates = Identity | Whitened | LowRank
+Affine = Identity | Whitened | LowRank
+"""Coordinates that are an affine function of the parameters."""
+
+
+class Coordinates(Protocol):
+    """Coordinates x of parameters theta, with hyperparameters if these are coordinates too."""
+
+    def transform(self, theta: NDArray) -> NDArray:
+        """x of theta, (n, D)."""
+
+    def inverse_transform(self, x: NDArray) -> NDArray:
+        """theta of x, (..., D)."""
 
 
 def reproducible_eigh(A: NDArray, apart: bool = False) -> tuple[NDArray, NDArray]:

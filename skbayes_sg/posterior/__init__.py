@@ -4,7 +4,6 @@ Imports data, diagnostics, linalg, models, priors and samplers.
 """
 
 from skbayes_sg.posterior.base import (
-    ChainTarget,
     Expansion,
     Posterior,
     affordable,
@@ -12,7 +11,6 @@ from skbayes_sg.posterior.base import (
 )
 
 __all__ = [
-    "ChainTarget",
     "Expansion",
     "Posterior",
     "affordable",

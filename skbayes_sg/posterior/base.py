@@ -1,4 +1,4 @@
-"""What chains move on: a model bound to data and a prior, and that in coordinates of their own."""
+"""A model bound to data and a prior: the log posterior in the coordinates of the model."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg.data import Batch, Data, InMemory
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
 from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Diagonal, Layout, Operator, Partitioned
-from skbayes_sg.linalg.coordinates import Coordinates, Identity
+from skbayes_sg.linalg.coordinates import Identity
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Distribution, Prior
-from skbayes_sg.samplers.target import Anchor, Target
+from skbayes_sg.samplers.target import Target
 
 
 class Expansion(NamedTuple):
@@ -55,7 +55,7 @@ class Posterior(Target):
     prior : Prior
     """
 
-    coordinates: Coordinates = Identity()
+    coordinates: Identity = Identity()
 
     def __init__(self, model: Model, data: Data, prior: Prior) -> None:
         self.model = model
@@ -63,7 +63,6 @@ class Posterior(Target):
         self.prior = prior
         self.dim = model.dim
         self.n_total = data.n_total
-        self.one_mode = model.fixed_inputs
         self.widest = model.widest  # numbers of the largest array of a gradient, per row and chain
         self._row_size = model.row_size
         self._scale = data.n_total / data.n_rows  # rows of the population for each row of a pass
@@ -121,9 +120,14 @@ class Posterior(Target):
         return self.data.sample.n_rows
 
     @cached_property
-    def weighted(self) -> bool:  # type: ignore[override]
+    def weighted(self) -> bool:
         """Whether rows have weights."""
         return self.data.sample.weight is not None
+
+    @property
+    def one_mode(self) -> bool:
+        """Whether there is one mode, around which the posterior is not far from Gaussian."""
+        return self.model.fixed_inputs
 
     @property
     def predictor(self) -> Predictor:
@@ -337,42 +341,3 @@ def affordable(posterior: Posterior) -> bool:
         return True
     one = posterior.model.fixed_inputs and len(posterior.predictor.columns()) == 1
     return one and posterior.data.sample.is_dense and has_matrix_once(posterior.dim)
-
-
-# -- in the coordinates of chains ---------------------------------------------------------------
-
-
-class ChainTarget(Target):
-    """A posterior in the coordinates of chains, on the rows of a pool if it has an anchor.
-
-    theta is that of the chains everywhere. The chains of a group share their minibatches. Each
-    multiplies their noise by a function of its own distance from the anchor, so the noises of
-    different chains are hardly correlated.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        In the coordinates of its model.
-    coordinates : Coordinates
-    """
-
-    posterior: Posterior
-    anchor: Anchor | None = None
-
-    def __init__(self, posterior: Posterior, coordinates: Coordinates) -> None:
-        self.posterior, self.coordinates, self.prior = posterior, coordinates, posterior.prior
-        self.dim, self.n_rows, self.n_total = posterior.dim, posterior.n_rows, posterior.n_total
-        self.weighted, self.one_mode = posterior.weighted, posterior.one_mode
-
-    def minibatches(
-        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
-    ) -> Minibatches:
-        """One stream of the pool's rows for all chains of the group.
-
-        A minibatch as large as the pool is the pool itself, which has no noise.
-        """
-        assert self.anchor is not None
-        q, m = self.anchor.probability, self.anchor.pool_size
-        if batch_size >= m:
-            return Minibatches(SamplingFrame(m, None, q), m, False, rng)
-        return Minibatches(SamplingFrame(m, self.n_total, q), batch_size, True, rng)

@@ -1,7 +1,7 @@
 """A posterior of the family of its prior: in closed form, or through its sufficient statistics.
 
-Where one prior precision at most is sampled, it is known in closed form (`ClosedTarget`). Where
-chains move several, `QuadraticTarget` has it in units of the noise. With gamma the log noise
+Where one prior precision at most is sampled, it is known in closed form (`Closed`). Where
+chains move several, `Quadratic` has it in units of the noise. With gamma the log noise
 variance, and phi the coefficients over its root, counted from the prior's mean, the prior of phi
 does not depend on gamma. With C, delta, a and b the precision, mean, shape and rate of the normal
 inverse gamma distribution,
@@ -22,21 +22,21 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.coordinates import Whitened
-from skbayes_sg.posterior import ChainTarget, Posterior
+from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Mode, known_at
 from skbayes_sg.posterior.precision import JointDistribution
-from skbayes_sg.priors import Prior
+from skbayes_sg.posterior.target import Density
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.target import Anchor, ClosedForm
 
 
-class ClosedTarget(ChainTarget):
+class Closed(Density):
     """A conjugate posterior in coordinates in which its distribution is standard.
 
     There the coefficients are independent N(0, 1), or N(0, s2) where the noise variance s2 is
     sampled. So a draw costs one product with a matrix, and none of the rows is read
     (math/streams.md#independent-draws). Where the prior precision is sampled they are independent
-    given it.
+    given it, and its logarithm is the last coordinate.
 
     Parameters
     ----------
@@ -47,32 +47,36 @@ class ClosedTarget(ChainTarget):
         One precision that is sampled.
     """
 
+    closed_form: ClosedForm
+
     def __init__(self, posterior: Posterior, mode: Mode, scales: Scales | None = None) -> None:
         model, prior = posterior.predictor, posterior.normal_prior
-        self._mode, known = mode, known_at(posterior, mode)
+        self.posterior, self._mode, self._scales = posterior, mode, scales
+        known = known_at(posterior, mode)
         here = model.columns(), known.mean[None], known.operator.dense()
+        self.dim = posterior.dim
         if scales is None:
-            super().__init__(posterior, Whitened.of(*here))
-            self.closed_form: ClosedForm = known.standard()
+            self.coordinates, self.closed_form = Whitened.of(*here), known.standard()
             return
         whitened = Whitened.along(*here, *scales.members(prior))
-        super().__init__(posterior, _WithPrecision(whitened))  # type: ignore[arg-type]
-        self.dim += 1
+        self.coordinates, self.dim = WithPrecision(whitened), posterior.dim + 1
         self.closed_form = JointDistribution.along(whitened.S, known, prior, scales)
 
-    def with_prior(self, prior: Prior) -> ClosedTarget:
-        """The same rows under another prior, without a pass over them."""
-        return ClosedTarget(self.posterior.with_prior(prior), self._mode.under(self.prior, prior))
+    def under(self, posterior: Posterior) -> Closed:
+        """Without a pass over the rows."""
+        return Closed(
+            posterior, self._mode.under(self.posterior.prior, posterior.prior), self._scales
+        )
 
-    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, u: NDArray, rows: Rows) -> NDArray:
         """That of the distribution, without noise."""
-        return self.closed_form.gradient(theta)
+        return self.closed_form.gradient(u)
 
-    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        return self.closed_form.log_density(theta), self.closed_form.gradient(theta)
+    def logdensity_and_grad(self, u: NDArray) -> tuple[NDArray, NDArray]:
+        return self.closed_form.log_density(u), self.closed_form.gradient(u)
 
 
-class _WithPrecision:
+class WithPrecision:
     """Whitened coordinates, and log precision as it is."""
 
     def __init__(self, whitened: Whitened) -> None:
@@ -116,7 +120,7 @@ class InNoiseUnits(Whitened):
         return super().transform(scaled)
 
 
-class QuadraticTarget(ChainTarget):
+class Quadratic(Density):
     """The posterior of a linear regression under a normal prior, in units of the noise.
 
     Parameters
@@ -151,8 +155,8 @@ class QuadraticTarget(ChainTarget):
         if self._shape is not None:
             self._mean = -of.transform(prior.mean[None])[0, :n]
             of = InNoiseUnits(of.centre, of.columns, of.rest, of.S, of.inverse, prior.mean, gamma)
-        super().__init__(posterior, of)
-        self.anchor = Anchor.of_all(mode.theta, self._at_centre(), 1, self.n_total)
+        self.posterior, self.coordinates, self.dim = posterior, of, posterior.dim
+        self.anchor = Anchor.of_all(mode.theta, self._at_centre(), 1, posterior.n_total)
 
     def _at_centre(self) -> Operator:
         """Curvature at the centre, (D, D)."""
@@ -162,17 +166,17 @@ class QuadraticTarget(ChainTarget):
         corner = self._shape + d @ C @ d
         return Dense(np.block([[C, (C @ d)[:, None]], [C @ d, np.array([[corner]])]]))
 
-    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, u: NDArray, rows: Rows) -> NDArray:
         """From all rows."""
-        return self.logdensity_and_grad(theta)[1]
+        return self.logdensity_and_grad(u)[1]
 
-    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
+    def logdensity_and_grad(self, u: NDArray) -> tuple[NDArray, NDArray]:
         if self._shape is None:
-            bent = theta @ self._curvature
-            return -0.5 * (bent * theta).sum(axis=1), -bent
-        gamma = theta[:, -1:]
+            bent = u @ self._curvature
+            return -0.5 * (bent * u).sum(axis=1), -bent
+        gamma = u[:, -1:]
         root = np.exp(-0.5 * gamma)
-        rest = theta[:, :-1] - (root - 1) * self._mean
+        rest = u[:, :-1] - (root - 1) * self._mean
         bent = rest @ self._curvature
         value = -self._shape * (gamma + root**2)[:, 0] - 0.5 * (bent * rest).sum(axis=1)
         of_noise = self._shape * (root**2 - 1) - 0.5 * root * (bent @ self._mean)[:, None]

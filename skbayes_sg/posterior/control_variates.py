@@ -14,7 +14,7 @@ enters the pool with probability pi_i, in proportion to the size of its remainde
 minibatches take rows with probability q_i, again in proportion to that size
 (math/control_variates.md#rows-by-leverage).
 
-`ExpandedTarget.at` is all of it in order: expand at the anchor, choose the pool, whiten the rows,
+`Expanded.at` is all of it in order: expand at the anchor, choose the pool, whiten the rows,
 measure their noise. What it then constructs measures once how steep the posterior is around the
 anchor, and is frozen.
 """
@@ -42,9 +42,9 @@ from skbayes_sg.linalg.operators import FULL
 from skbayes_sg.linalg.scores import Scores, outer_products
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.posterior import ChainTarget, Posterior
+from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Mode, laplace_points
-from skbayes_sg.priors import Prior
+from skbayes_sg.posterior.target import Density
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import NoExpansionError
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
@@ -183,7 +183,7 @@ class PoolRows:
         return (second - total.T @ total) / len(change)
 
 
-class ExpandedTarget(ChainTarget):
+class Expanded(Density):
     """A posterior expanded around an anchor; gradients stay unbiased but for the pool's error.
 
     Parameters
@@ -208,7 +208,7 @@ class ExpandedTarget(ChainTarget):
         mode: Mode,
         whiten: bool = True,
         along: Scales | None = None,
-    ) -> ExpandedTarget:
+    ) -> Expanded:
         """The posterior anchored at a mode, in one pass over the rows.
 
         Parameters
@@ -290,7 +290,8 @@ class ExpandedTarget(ChainTarget):
         measured: Callable[[], Operator],
         steepness: tuple[float, float] | None = None,
     ) -> None:
-        super().__init__(posterior, rows.coordinates)
+        self.posterior, self.prior, self.dim = posterior, posterior.prior, posterior.dim
+        self.coordinates, self.n_total = rows.coordinates, posterior.n_total
         self._expansion, self._rows, self._measured = expansion, rows, measured
         at, slope, hessian, fisher = expansion
         prior, coordinates, pool = posterior.prior, rows.coordinates, rows.pool
@@ -361,7 +362,7 @@ class ExpandedTarget(ChainTarget):
 
         def gradient(change: NDArray) -> NDArray:
             parts = np.array_split(self._origin + change, -(-len(change) // together))
-            return np.concatenate(list(in_order(self.full_gradient, parts)))
+            return np.concatenate(list(in_order(self._full_gradient, parts)))
 
         found = steepness(gradient, curvature, lines, rows.points)
         if rows.model.conjugate:
@@ -381,17 +382,16 @@ class ExpandedTarget(ChainTarget):
         parts = np.array_split(np.arange(self.dim), n_parts)
         return found, max(in_order(lambda some: along(directions[some], of_prior[some]), parts))
 
-    def with_prior(self, prior: Prior) -> ExpandedTarget:
+    def under(self, posterior: Posterior) -> Expanded:
         """The same expansion and rows; how steep it is under this prior is not measured."""
-        posterior = self.posterior.with_prior(prior)
-        return ExpandedTarget(posterior, self._expansion, self._rows, self._measured, (1.0, 1.0))
+        return Expanded(posterior, self._expansion, self._rows, self._measured, (1.0, 1.0))
 
-    def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
+    def grad_estimate(self, u: NDArray, rows: Rows) -> NDArray:
         """Gradient from some rows of the pool, or from all.
 
         Where all rows are there, the Hessian of the likelihood cancels from it.
         """
-        change, pool = theta - self._origin, self._rows
+        change, pool = u - self._origin, self._rows
         if not isinstance(rows, slice):
             scores = pool.scores(change, rows)
             rest = scores.total() * (self.n_total / scores.n_rows)
@@ -406,8 +406,8 @@ class ExpandedTarget(ChainTarget):
         rest = total_of(total, pool.blocks)[0] * (self.n_total / len(pool.weight))
         return self._with_expansion(rest, change, self._hessian_left(change))
 
-    def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        change = theta - self._origin
+    def logdensity_and_grad(self, u: NDArray) -> tuple[NDArray, NDArray]:
+        change = u - self._origin
 
         # what the log likelihood has beyond its expansion, of first order if the Hessian cancels
         def sums(rows: PoolRows) -> tuple[NDArray, NDArray]:
@@ -429,7 +429,7 @@ class ExpandedTarget(ChainTarget):
         value = scale * value + change @ self._gradient_there[0]
         value = value - 0.5 * np.sum(change * linear, axis=1)
         if not self.prior.quadratic:
-            value += self.prior.log_density(self.coordinates.inverse_transform(theta))
+            value += self.prior.log_density(self.coordinates.inverse_transform(u))
         return value, self._with_expansion(rest * scale, change, linear)
 
     @cached_property
@@ -445,12 +445,12 @@ class ExpandedTarget(ChainTarget):
         worst = np.sort(np.argsort(-rows.pool.probability, kind="stable")[:n])
         gradient = partial(self._gradient_of, rows.some(worst))
         there = self._origin + rows.points
-        error = np.sqrt(np.mean((gradient(there) - self.full_gradient(there)) ** 2))
+        error = np.sqrt(np.mean((gradient(there) - self._full_gradient(there)) ** 2))
         return FastGradient(gradient, n, float(error)) if np.isfinite(error) else None
 
-    def _gradient_of(self, rows: PoolRows, theta: NDArray) -> NDArray:
+    def _gradient_of(self, rows: PoolRows, u: NDArray) -> NDArray:
         """Gradient of the expansion and of the remainders of these rows."""
-        change = theta - self._origin
+        change = u - self._origin
         rest = rows.scores(change, slice(None)).total() * (self.n_total / self.anchor.pool_size)
         return self._with_expansion(rest, change, self._hessian.matvec(change))
 
@@ -467,9 +467,13 @@ class ExpandedTarget(ChainTarget):
             rest += self.coordinates.pullback(self.prior.gradient(natural))
         return rest
 
-    def score_covariance(self, theta: NDArray) -> NDArray:
+    def _full_gradient(self, u: NDArray) -> NDArray:
+        """From the whole pool."""
+        return self.grad_estimate(u, slice(None))
+
+    def score_covariance(self, u: NDArray) -> NDArray:
         """I1, the covariance of one draw's contribution at one point of a chain (1, D): (D, D)."""
-        return self._rows.noise(theta - self._origin)
+        return self._rows.noise(u - self._origin)
 
 
 def _dense_noise(rows: PoolRows) -> Operator:
@@ -711,7 +715,7 @@ def moments_along(
 
 
 def mean_noise(
-    target: Posterior | ExpandedTarget,
+    density: Posterior | Expanded,
     theta: NDArray,
     stationary: StationaryDistribution,
     Lam: NDArray,
@@ -724,8 +728,8 @@ def mean_noise(
     parameters. Beyond 32 parameters the e_k are 32 random orthogonal directions.
     """
     of_points = replace(stationary, window=1) if isinstance(stationary, LinearStep) else stationary
-    scale = noise_factor * target.n_total
-    M = scale * target.score_covariance(theta)
+    scale = noise_factor * density.n_total
+    M = scale * density.score_covariance(theta)
     for _ in range(30):  # small steps need two or three
         values, vectors = np.linalg.eigh(of_points.covariance(Lam, M))
         root, dim = vectors * np.sqrt(values.clip(0)), len(values)
@@ -733,7 +737,7 @@ def mean_noise(
             normals = deterministic_rng("points").standard_normal((dim, 32))
             root = root @ np.linalg.qr(normals)[0]
         points = theta + np.sqrt(dim) * np.concatenate([root.T, -root.T])
-        last, M = M, scale * np.mean([target.score_covariance(p[None]) for p in points], axis=0)
+        last, M = M, scale * np.mean([density.score_covariance(p[None]) for p in points], axis=0)
         if abs(np.trace(M - last)) <= 0.003 * np.trace(M):
             break
     return M

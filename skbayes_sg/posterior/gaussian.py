@@ -39,7 +39,7 @@ from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.linalg import Dense, Diag, Operator
-from skbayes_sg.linalg.coordinates import Coordinates, LowRank, Whitened
+from skbayes_sg.linalg.coordinates import Affine, LowRank, Whitened
 from skbayes_sg.linalg.operators import DIAGONAL, FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
@@ -83,7 +83,7 @@ def find_mode(
     theta: NDArray,
     rng: np.random.Generator,
     curvature: Diag | Dense | None = None,
-    coordinates: Coordinates | None = None,
+    coordinates: Affine | None = None,
 ) -> Mode:
     """Mode of a posterior whose model Fisher is its curvature, from theta (1, D).
 
@@ -201,7 +201,7 @@ def _whitened_lbfgs(
     posterior: Posterior,
     theta: NDArray,
     curvature: Diag | Dense | None,
-    coordinates: Coordinates | None = None,
+    coordinates: Affine | None = None,
 ) -> Mode:
     """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature.
 

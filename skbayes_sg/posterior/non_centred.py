@@ -25,28 +25,16 @@ from scipy.special import expit
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior.gaussian import NormalPath
+from skbayes_sg.posterior.target import Point
 from skbayes_sg.priors import Prior
-from skbayes_sg.priors.scales import Scales
-
-
-class Sampled(NamedTuple):
-    """Prior precisions that chains sample, and about where their hyperparameters are."""
-
-    scales: Scales
-    centre: NDArray
-    """Mean of eta, (K,)."""
-    width: NDArray
-    """Its standard deviations, (K,)."""
-    curves: tuple[NDArray, NDArray] | None = None
-    """What `PartiallyNonCentred.curved` found: means of u, (3, D), and their log scales, (2, D),
-    as combinations of the first functions of `_basis`."""
+from skbayes_sg.priors.joint import JointPrior
+from skbayes_sg.priors.scales import Sampled
+from skbayes_sg.samplers.target import ScaleMove
 
 
 class _Given(NamedTuple):
-    """Mean and scale of the whitened parameters given the hyperparameters, (chains, D) but lam."""
+    """Mean and scale of the whitened parameters given the hyperparameters, (chains, D)."""
 
-    lam: NDArray
-    """Precision of each group, (chains, groups)."""
     mean: NDArray
     scale: NDArray
     shift: NDArray
@@ -55,20 +43,6 @@ class _Given(NamedTuple):
     """Derivative of the log scale over it."""
     volume: NDArray
     """Its sum over each group, (chains, groups)."""
-
-
-class _Point(NamedTuple):
-    """Points of the chains in terms of the whitened parameters, outputs turned."""
-
-    eta: NDArray
-    """(chains, K)"""
-    given: _Given
-    rest: NDArray
-    """u less its mean, (chains, D)"""
-    u: NDArray
-    """(chains, D)"""
-    y: NDArray
-    """Roots of the prior's squared distances, (chains, D)"""
 
 
 class PartiallyNonCentred:
@@ -81,38 +55,30 @@ class PartiallyNonCentred:
     prior : Prior
         With the precisions lambda_0 of the centre.
     sampled : Sampled
+    joint : JointPrior
+        In the whitened coordinates.
     """
 
-    def __init__(self, whitened: Whitened, prior: Prior, sampled: Sampled) -> None:
-        self.whitened, self.sampled = whitened, sampled
+    def __init__(
+        self, whitened: Whitened, prior: Prior, sampled: Sampled, joint: JointPrior
+    ) -> None:
+        self.whitened, self.sampled, self._joint = whitened, sampled, joint
         self.scales, self.centre, self.width, curves = sampled
         scales, self.n_hyper = sampled.scales, sampled.scales.dim
         outputs, columns = whitened.columns.shape
         # outputs of classes have a direction of which rows know nothing, their sum
         self._rotation = helmert(outputs, full=True)
-        of_u = np.append(whitened.columns.ravel(), whitened.rest)
-        self._group = scales.members(prior)[1][of_u]
-        self._order = np.argsort(self._group, kind="stable")  # group by group
-        self._starts = np.unique(self._group[self._order], return_index=True)[1]
-        self._of_groups = scales.of(prior)
-
-        # The prior's squared distances are sums of y^2, y = sqrt(j) u + origin, times lambda: in
-        # these coordinates each belongs to one u.
-        weights = scales.weights(prior)
-        self._j = whitened.pullback_diagonal(weights)
+        self._j = joint.root**2  # the prior's sums of squares are of j u^2 + 2 linear u
         away = whitened.centre[0] - prior.mean
-        self._linear = self.rotated(whitened.pullback(weights * away)[None])[0]
-        self._root = np.sqrt(self._j)
-        self._origin = np.divide(
-            self._linear, self._root, out=np.zeros_like(self._j), where=self._j > 0
-        )
+        linear = whitened.pullback(scales.weights(prior) * away)
+        self._linear = self.rotated(linear[None])[0]
         self._from_mean = self.rotated(-whitened.transform(prior.mean[None]))[0]
 
         # The normal likelihood of each u as if the others were known: its precision is 1 in all, of
         # which the sampled prior has lambda_0 j, and priors of other parameters a fixed part. The
         # rows have the rest in the mean over the outputs. Of classes they know nothing of the sum,
         # so that the other K - 1 directions have K / (K - 1) times the mean.
-        self._at = self._of_groups[self._group]
+        self._at = joint.spread(joint.at[None])[0]
         of_prior = whitened.pullback_matrix(prior.curvature(whitened.centre).dense())
         of_sampled = (self._at * self._j)[:columns]
         fixed = np.maximum(of_prior.diagonal()[:columns] - of_sampled, 0.0)
@@ -147,19 +113,6 @@ class PartiallyNonCentred:
         rotation = self._rotation.T if back else self._rotation
         return (rotation @ v.reshape(len(v), len(rotation), -1)).reshape(v.shape)
 
-    def _spread(self, of_groups: NDArray) -> NDArray:
-        """Numbers (n, groups) as those of each u, (n, D), or (n, 1) where there is one group."""
-        return of_groups if len(self.scales.labels) == 1 else of_groups[:, self._group]
-
-    def _summed(self, each: NDArray, times: NDArray | None = None) -> NDArray:
-        """Numbers (n, D), or their products with others, summed over the groups, (n, groups)."""
-        if len(self.scales.labels) > 1:
-            each = each if times is None else each * times
-            return np.add.reduceat(each[:, self._order], self._starts, axis=1)
-        if times is None:
-            return each.sum(axis=1, keepdims=True)
-        return np.einsum("nd,nd->n", each, times)[:, None]
-
     def _given(self, eta: NDArray) -> _Given:
         """The distribution of u given eta, about which v is standard.
 
@@ -167,30 +120,36 @@ class PartiallyNonCentred:
         the mean is (lambda_0 - lambda) linear / (known + lambda j), and the scale is relative to
         that under lambda_0.
         """
-        lam = np.exp(self.scales.log_precisions(eta))
         if self._curves is not None:
             each, n = _basis(eta, self.sampled) @ self._curves, len(self._stretch)
             mean, scale, shift = each[:, :n], np.exp(each[:, n : 2 * n]), each[:, 2 * n :]
-            return _Given(lam, mean, scale, shift, self._stretch, self._volume)
-        each = self._spread(lam)
+            return _Given(mean, scale, shift, self._stretch, self._volume)
+        each = self._joint.spread(np.exp(self.scales.log_precisions(eta)))
         share = each / (self._known + each * self._j)
         mean = (self._at / each - 1) * share * self._linear
         shift, stretch = -share * (self._linear + mean * self._j), -0.5 * share * self._j
-        scale, volume = np.sqrt(self._there * share / each), self._summed(stretch)
-        return _Given(lam, mean, scale, shift, stretch, volume)
+        scale, volume = np.sqrt(self._there * share / each), self._joint.summed(stretch)
+        return _Given(mean, scale, shift, stretch, volume)
 
-    def point(self, x: NDArray) -> _Point:
+    def point(self, x: NDArray) -> Point:
         """Of chains at x."""
         eta = self.centre + self.width * x[:, -self.n_hyper :]
         given = self._given(eta)
         rest = given.scale * x[:, : -self.n_hyper]
-        u = given.mean + rest
-        return _Point(eta, given, rest, u, u * self._root + self._origin)
+
+        def pull(gradient: NDArray, of_eta: NDArray) -> NDArray:
+            gradient = self.rotated(gradient)
+            of_ell = self._joint.summed(gradient, given.shift + given.stretch * rest)
+            of_eta = of_eta + self.scales.pullback(eta, of_ell + given.volume)
+            return np.concatenate([gradient * given.scale, self.width * of_eta], axis=1)
+
+        u = self.rotated(given.mean + rest, back=True)
+        return Point(u, eta, np.log(given.scale).sum(axis=1), pull)
 
     def inverse_transform(self, x: NDArray) -> NDArray:
         """(theta, eta) of x, (..., D + K)."""
         at = self.point(x.reshape(-1, x.shape[-1]))
-        theta = self.whitened.inverse_transform(self.rotated(at.u, back=True))
+        theta = self.whitened.inverse_transform(at.u)
         return np.concatenate([theta, at.eta], axis=1).reshape(x.shape)
 
     def transform(self, theta: NDArray) -> NDArray:
@@ -200,20 +159,11 @@ class PartiallyNonCentred:
         v = (self.rotated(self.whitened.transform(theta)) - given.mean) / given.scale
         return np.concatenate([v, (eta - self.centre) / self.width], axis=1)
 
-    def gradient(self, at: _Point, gradient: NDArray) -> NDArray:
-        """Over x, from that over u under lambda_0, outputs turned."""
-        lam, _, scale, shift, stretch, volume = at.given
-        gradient = gradient - self._spread(lam - self._of_groups) * (self._root * at.y)
-        each = self._summed(gradient, shift + stretch * at.rest)
-        each += volume - 0.5 * lam * self._summed(at.y, at.y)
-        of_eta = self.scales.slope(at.eta, each)
-        return np.concatenate([gradient * scale, self.width * of_eta], axis=1)
-
-    def log_density(self, at: _Point) -> NDArray:
-        """What the log density of x has beyond that of u under lambda_0, (chains,)."""
-        squares = (at.given.lam - self._of_groups) * self._summed(at.y, at.y)
-        of_prior = 0.5 * squares.sum(axis=1)
-        return self.scales.log_density(at.eta) - of_prior + np.log(at.given.scale).sum(axis=1)
+    @property
+    def scale_move(self) -> ScaleMove:
+        """Along the scale of all coefficients."""
+        sd = float(1.0 / np.linalg.norm(self.scales.of_scale / self.width))
+        return ScaleMove(self.rescaled, sd)
 
     def rescaled(self, x: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
         """Points whose coefficients are `log_scale` (chains,) farther from the prior's mean.
@@ -224,11 +174,11 @@ class PartiallyNonCentred:
         at, log_s = self.point(x), log_scale[:, None]
         n = self.whitened.columns.size
         grown = np.where(np.arange(x.shape[1] - self.n_hyper) < n, np.exp(log_s), 1.0)
-        u = grown * at.u + (grown - 1) * self._from_mean
+        u = grown * self.rotated(at.u) + (grown - 1) * self._from_mean
         eta = at.eta + self.scales.of_scale * log_s
         given = self._given(eta)
         v = (u - given.mean) / given.scale
-        volume = n * log_scale + np.log(at.given.scale / given.scale).sum(axis=1)
+        volume = n * log_scale + at.log_volume - np.log(given.scale).sum(axis=1)
         return np.concatenate([v, (eta - self.centre) / self.width], axis=1), volume
 
     def curved(self, path: NormalPath) -> Sampled:

@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sg.data.columns import of_columns
-from skbayes_sg.data.minibatches import Rows
+from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
 from skbayes_sg.linalg import DIAGONAL, Diag
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
-from skbayes_sg.posterior import ChainTarget, Posterior
-from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.priors.scales import Scales
-from skbayes_sg.samplers.target import Anchor
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors.scales import OnePrecision, Sampled, Scales
+from skbayes_sg.samplers.target import Anchor, ScaleMove, Target
 
 _FEW_ROWS = 1.5  # for each coefficient; from two on chains about the mode draw the same, and sooner
 _SHARE = 0.1
@@ -54,7 +53,7 @@ def is_one_by_one(posterior: Posterior, scales: Scales) -> bool:
     n_rows = posterior.data.n_rows
     if posterior.predictor.fits_perfectly and n_rows < _FEW_ROWS * len(scales.block):
         return True
-    many = scales.integrated is None
+    many = not isinstance(scales, OnePrecision)
     return many and (n_rows < len(scales.labels) or not has_matrix(posterior.dim))
 
 
@@ -87,7 +86,7 @@ class _Point(NamedTuple):
     """s v / sqrt(k + lambda)."""
 
 
-class OneByOneTarget(ChainTarget):
+class OneByOneTarget(Target):
     """A posterior with hyperparameters, in coordinates of one coefficient at a time.
 
     A point x is (v, r, z): v in the place of the coefficients; other parameters r, in units of
@@ -106,13 +105,16 @@ class OneByOneTarget(ChainTarget):
         The point at which k and b are those of the rows.
     """
 
-    samples_precision = True
+    posterior: Posterior
     anchor: Anchor
+    sampled: Sampled
 
     def __init__(self, posterior: Posterior, sampled: Sampled, theta: NDArray) -> None:
-        super().__init__(posterior, self)  # type: ignore[arg-type]
+        self.posterior, self.coordinates = posterior, self
         self.sampled, self.scales = sampled, sampled.scales
+        self.n_rows, self.n_total = posterior.n_rows, posterior.n_total
         model, prior, data = posterior.predictor, posterior.prior, posterior.data.sample
+        self.prior = prior
         n, dim = len(self.scales.block), posterior.dim  # coefficients come first in theta
         self.dim, self._n = dim + self.scales.dim, n
         self._start = self.scales.start(prior)
@@ -149,7 +151,8 @@ class OneByOneTarget(ChainTarget):
         # With fewer rows than columns a regression may interpolate them, and its noise be anything;
         # the slab of a horseshoe bounds coefficients in units of the noise.
         may = n > self.n_rows and not prior.quadratic and not self.scales.has_heavy_tails
-        self.has_scale = may and has_matrix(self.n_rows)
+        if may and has_matrix(self.n_rows):
+            self.scale_move = ScaleMove(self.rescaled, 1.0)
         curvature = np.ones(self.dim)
         if self.has_groups:
             share = self._known / (self._known + self._precisions(self._start)[0])
@@ -228,8 +231,6 @@ class OneByOneTarget(ChainTarget):
 
     # -- a move along the noise --------------------------------------------------------------------
 
-    scale_sd = 1.0
-
     @cached_property
     def _interpolation(self) -> tuple[NDArray, NDArray, int]:
         """Variances W, the inverse of Z W Z^T, and its rank.
@@ -283,6 +284,13 @@ class OneByOneTarget(ChainTarget):
         return np.append(theta, self._start, axis=1)
 
     # -- the density ---------------------------------------------------------------------------
+
+    def minibatches(
+        self, batch_size: int, replace: bool, rng: np.random.Generator, n_chains: int
+    ) -> Minibatches:
+        """All rows."""
+        frame = SamplingFrame(self.n_rows, None, self.anchor.probability)
+        return Minibatches(frame, self.n_rows, False, rng)
 
     def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         """From all rows."""

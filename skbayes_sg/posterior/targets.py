@@ -1,21 +1,34 @@
-"""Which form of a posterior chains move on."""
+"""Which form of a posterior chains move on: a density, a joint prior and coordinates for it."""
 
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from skbayes_sg.linalg import Dense, Operator
+from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior, is_high_dimensional
-from skbayes_sg.posterior.conjugate import ClosedTarget, QuadraticTarget
-from skbayes_sg.posterior.control_variates import ExpandedTarget
-from skbayes_sg.posterior.full_data import FullDataTarget, WhitenedTarget
+from skbayes_sg.posterior.all_rows import AllRows
+from skbayes_sg.posterior.conjugate import Closed, Quadratic
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import Mode, NormalPath
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget, IntegratedTarget
-from skbayes_sg.posterior.non_centred import Sampled
-from skbayes_sg.priors.scales import IntegratedPrior
+from skbayes_sg.posterior.non_centred import PartiallyNonCentred
+from skbayes_sg.posterior.target import ChainTarget, Density
+from skbayes_sg.priors.joint import IntegratedJoint, IntegratedPrior, JointPrior
+from skbayes_sg.priors.scales import OnePrecision, Sampled
 from skbayes_sg.samplers import Sampler
-from skbayes_sg.samplers.target import Target
+from skbayes_sg.samplers.target import Anchor, Target
 
 NOT_SAMPLED = (
     "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
     'sampler=None and "hmc" can do where the posterior has a mode; set sampler=None, or '
     "prior_groups=None and prior=None"
 )
+_MOST_LESS = 0.8  # of the curvature along a direction: then chains take far longer along it anyway
+_SLOWEST = 4  # times the relaxation of a coefficient that an integrated precision may take
 
 
 def target_of(
@@ -37,45 +50,88 @@ def target_of(
     ValueError
         If the sampler cannot sample such precisions.
     """
-    if sampled is not None and not (anchor is not None and sampler.follows_coordinates):
-        integrated = sampled.scales.integrated
-        if integrated is None:
-            raise ValueError(NOT_SAMPLED)
-        posterior = posterior.with_prior(IntegratedPrior(posterior.prior, integrated))
-        sampled = None
-    if anchor is None:
-        return posterior
+    if anchor is None or (sampled is not None and not sampler.follows_coordinates):
+        if sampled is not None:
+            if not isinstance(sampled.scales, OnePrecision):
+                raise ValueError(NOT_SAMPLED)
+            integrated = IntegratedPrior(posterior.prior, sampled.scales)
+            posterior, sampled = posterior.with_prior(integrated), None
+        if anchor is None:
+            return posterior
+
+    # what is known of the rows
+    density: Density
     if sampler.needs_closed_form:
-        return ClosedTarget(posterior, anchor, None if sampled is None else sampled.scales)
+        scales = None if sampled is None else sampled.scales
+        return ChainTarget(Closed(posterior, anchor, scales), sampled=sampled)
     if is_high_dimensional(posterior):
-        return FullDataTarget.at(posterior, anchor)
+        return ChainTarget(AllRows.low_rank(posterior, anchor))
     if sampled is None:
-        return ExpandedTarget.at(posterior, anchor, sampler.follows_coordinates)
-    model, scales = posterior.model, sampled.scales
-    given: ExpandedTarget | QuadraticTarget | WhitenedTarget
-    if model.conjugate:
-        given = QuadraticTarget(posterior, anchor, scales)
+        density = Expanded.at(posterior, anchor, sampler.follows_coordinates)
+        return ChainTarget(density)
+    scales = sampled.scales
+    if posterior.model.conjugate:
+        density = Quadratic(posterior, anchor, scales)
     elif sampler.variance_reduction is None:
-        given = WhitenedTarget(posterior, anchor, scales)
+        density = AllRows.whitened(posterior, anchor, scales)
     else:
-        given = ExpandedTarget.at(posterior, anchor, along=scales)
-        # Precisions are coordinates of the chains where Metropolis steps go through a funnel, and
-        # where rows say little of most coefficients: the sum of squares that tells a precision is
-        # then slow. Else one precision is integrated out.
-        integrated = scales.integrated
-        if not sampler.rejects and integrated is not None:
-            # the sum takes at most 4 times as long to forget itself as a coefficient
-            given_coefficients = 2 / scales.sizes[0]  # variance of a log precision, beside all
-            if sampled.width[0] ** 2 <= 4 * given_coefficients:
-                return IntegratedTarget(given, integrated)
-    return with_coordinates(given, sampled, path)
+        density = Expanded.at(posterior, anchor, along=scales)
+
+    # Precisions are coordinates of the chains where Metropolis steps go through a funnel, and where
+    # rows say little of most coefficients: the sum of squares that tells a precision is then slow.
+    # Else one precision is integrated out. The variance of its logarithm beside all coefficients is
+    # given, and the square of its width beside none.
+    one = isinstance(scales, OnePrecision) and isinstance(density, Expanded)
+    if one and not sampler.rejects and sampled.width[0] ** 2 <= _SLOWEST * 2 / scales.sizes[0]:
+        return integrated_out(density, sampled)
+    return with_coordinates(density, sampled, path)
 
 
 def with_coordinates(
-    given: ExpandedTarget | QuadraticTarget | WhitenedTarget,
-    sampled: Sampled,
-    path: NormalPath | None,
-) -> HierarchicalTarget:
-    """An expanded posterior with precisions as coordinates, which `path` bends."""
-    target = HierarchicalTarget(given, sampled)
-    return target if path is None else target.curved(path)
+    density: Density, sampled: Sampled, path: NormalPath | None = None
+) -> ChainTarget:
+    """Precisions as coordinates of the chains beside the parameters, which hardly depend on them.
+
+    The coordinates follow normal distributions under several precisions where there is a `path`.
+    """
+    whitened, prior, anchor = density.coordinates, density.posterior.prior, density.anchor
+    assert isinstance(whitened, Whitened)
+    assert anchor is not None
+    joint = JointPrior(sampled.scales, prior, whitened)
+    moves = PartiallyNonCentred(whitened, prior, sampled, joint)
+    if path is not None:
+        with suppress(np.linalg.LinAlgError):  # separable classes under next to no prior
+            moves = PartiallyNonCentred(whitened, prior, moves.curved(path), joint)
+    curvature = moves.bordered(anchor.curvature, np.ones(moves.n_hyper))
+    noise = partial(_bordered_noise, moves, anchor)
+    anchor = replace(anchor, curvature=curvature, measured=noise)
+    return ChainTarget(density, joint, moves, moves.sampled, anchor)
+
+
+def _bordered_noise(moves: PartiallyNonCentred, anchor: Anchor) -> Operator:
+    return moves.bordered(anchor.noise, np.zeros(moves.n_hyper))
+
+
+def integrated_out(density: Density, sampled: Sampled) -> ChainTarget:
+    """One precision that chains need not move, since the prior without it is known.
+
+    Along root y, where y are the roots of the prior's squared distances, the curvature is smaller
+    than under the given precision by the variance of lambda given Q, at a typical Q: there all
+    coefficients grow, and their precision falls. With steps that know it the precision forgets
+    itself as fast as a coefficient.
+    """
+    scales, whitened, anchor = sampled.scales, density.coordinates, density.anchor
+    assert isinstance(scales, OnePrecision)
+    assert isinstance(whitened, Whitened)
+    assert anchor is not None
+    joint = IntegratedJoint(scales, density.posterior.prior, whitened)
+    covariance = anchor.curvature.inverse()
+    y = joint.distances(whitened.transform(anchor.theta))[0][0]
+    squares = np.array([y @ y + joint.root**2 @ covariance.diagonal()])
+    shape = scales.shape + 0.5 * scales.sizes[0]
+    less = joint.integrated.mean_precision(squares) / np.sqrt(shape) * joint.root * y
+    share = float(less @ covariance.matvec(less))
+    less *= np.sqrt(min(1.0, _MOST_LESS / share)) if share > 0 else 1.0
+    curvature = Dense(anchor.curvature.dense() - np.outer(less, less))
+    anchor = replace(anchor, curvature=curvature)
+    return ChainTarget(density, joint, sampled=sampled, anchor=anchor)

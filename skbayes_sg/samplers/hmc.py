@@ -15,7 +15,7 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers.base import NEEDS_ROWS_AGAIN, Report, RunLength, Sampler
 from skbayes_sg.samplers.schedules import value_at
 from skbayes_sg.samplers.stationary import ExactDistribution
-from skbayes_sg.samplers.target import FastGradient, State, Target
+from skbayes_sg.samplers.target import FastGradient, ScaleMove, State, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _LONG_STEP, _MOST_SHORT = 0.7, 8  # with the gradient, in metric units, and short steps of one
@@ -46,7 +46,8 @@ class RescaledCurvature:
     def __init__(self, target: Target, theta: NDArray, layout: Layout) -> None:
         self._layout, self._points = layout, list[NDArray]()  # each (chains, D)
         many = len(theta) >= _MANY_CHAINS
-        self.length = RunLength((32 if target.is_curved else 64) if many else 150, 1)
+        follows = target.sampled is not None and target.sampled.curves is not None
+        self.length = RunLength((32 if follows else 64) if many else 150, 1)
         self._axes: tuple[NDArray, NDArray, NDArray] | None = None
         curvature = self._curvature(target, theta)
         self._set(target, curvature.inverse(), curvature.cholesky())
@@ -241,7 +242,7 @@ class HMC(Sampler):
         layout: Layout = FULL if has_matrix(target.dim) else DIAGONAL  # costs less than a gradient
         if self.structure != "auto":
             layout = target.posterior.layout(self.structure)
-        learned = RescaledCurvature if target.one_mode else AveragedFisher
+        learned = RescaledCurvature if target.posterior.one_mode else AveragedFisher
         log_prob, gradient = target.logdensity_and_grad(state.theta)
         state.memory = _Memory(
             learned(target, state.theta, layout),
@@ -286,8 +287,9 @@ class HMC(Sampler):
                     excess = excess.mean()
                 memory.log_step = _bounded(memory.log_step + excess * gain)
                 memory.metric.see(target, state.theta, state.t)
-        for _ in range(target.has_scale * (path.n_long * path.n_short // _STEPS_A_MOVE)):
-            self._rescale(state, target)
+        if target.scale_move is not None:
+            for _ in range(path.n_long * path.n_short // _STEPS_A_MOVE):
+                self._rescale(state, target, target.scale_move)
         state.t += 1
 
     def _path(self, state: State, target: Target) -> _Path:
@@ -334,12 +336,12 @@ class HMC(Sampler):
         momentum -= (0.5 * h) * force
         return theta, log_prob, gradient
 
-    def _rescale(self, state: State, target: Target) -> None:
+    def _rescale(self, state: State, target: Target, move: ScaleMove) -> None:
         """A Metropolis step along the scale of the coefficients (Liu & Sabatti 2000)."""
         memory, n = state.memory, len(state.theta)
         # 2.4 deviations are best where one coordinate moves alone; here it is one given the rest
-        log_scale = 1.7 * target.scale_sd * state.normals.standard_normal(n)
-        theta, volume = target.rescaled(state.theta, log_scale)
+        log_scale = 1.7 * move.sd * state.normals.standard_normal(n)
+        theta, volume = move.rescaled(state.theta, log_scale)
         log_prob, gradient = target.logdensity_and_grad(theta)
         change = log_prob - memory.log_prob + volume
         accept = np.log(state.normals.random(n)) < _or_never(change)

@@ -130,13 +130,13 @@ class UnderdampedLangevin(Sampler):
         # Metropolis steps mix the log precision better.
         most = max(5.0, anchor.pool_size / 60)
         near = anchor.steepness <= _GENTLE and anchor.noise_number <= most
-        if target.samples_precision and not near:
+        if target.sampled is not None and not near:
             return (
                 "the posterior is too far from Gaussian for steps of one length in the funnel of a "
                 f"sampled precision: steepness {anchor.steepness:.1f}, noise number "
                 f"{anchor.noise_number:.1f}"
             )
-        if target.has_scale:
+        if target.scale_move is not None:
             return "steps of one length mix the coordinates of a prior precision slowly"
         return None
 

@@ -190,7 +190,7 @@ class SGFS(PreconditionedSampler):
             value_at(self.kappa, 1, "kappa", "(0, 1]")
         if self.refresh_every != "auto":
             require_integer("refresh_every", self.refresh_every, 1, ' or "auto"')
-        if target.weighted and self._empirical:
+        if target.posterior.weighted and self._empirical:
             raise ValueError(
                 "the score covariance of weighted rows, as by sample_weight, is not their "
                 'curvature; use variant="exact" with curvature="model"'

@@ -262,7 +262,7 @@ class SGLD(Sampler):
         memory.stiffness = largest = here.largest(product)
         memory.step_size = 0.2 / memory.stiffness
         memory.prior = target.prior.curvature(state.theta).diagonal()
-        if target.one_mode and has_matrix(target.dim):
+        if target.posterior.one_mode and has_matrix(target.dim):
             Lam, scale = here.curvature_matrix(), None if P is None else P.inverse().dense()
             least = eigh(Lam, scale, eigvals_only=True, subset_by_index=[0, 0])[0]
             memory.condition = max(1.0, largest / max(least, largest * 1e-12))  # of rounding

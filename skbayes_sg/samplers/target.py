@@ -22,6 +22,7 @@ from skbayes_sg.linalg import Diag, Layout, Operator
 from skbayes_sg.linalg.coordinates import Coordinates
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.priors import Prior
+from skbayes_sg.priors.scales import Sampled
 
 
 @dataclass
@@ -187,6 +188,14 @@ class ModelPosterior(Protocol):
         """Rows that can be drawn."""
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+
+    @property
+    def one_mode(self) -> bool:
+        """Whether there is one mode, around which the posterior is not far from Gaussian."""
+
+    @property
     def widest(self) -> int:
         """Numbers of the largest array of a gradient, for each row and chain."""
 
@@ -219,8 +228,20 @@ class FastGradient(NamedTuple):
     """Of each of its components, where the posterior has standard deviations near 1."""
 
 
+class ScaleMove(NamedTuple):
+    """A move of coefficients and their scale, or of residuals and the noise, together."""
+
+    rescaled: Callable[[NDArray, NDArray], tuple[NDArray, NDArray]]
+    """Points (chains, D) whose scale is exp(`log_scale`) times as large, ``(theta, log_scale)``,
+    and the logarithms of the factors by which volumes grow, (chains,)."""
+    sd: float
+    """About the standard deviation of the logarithm of that scale."""
+
+
 class Target(ABC):
     """What chains move on: a log posterior that estimates its gradient from minibatches.
+
+    What not all have is None where there is none.
 
     ``theta`` is (chains, D), in the coordinates of the chains, and so are all gradients. ``rows``
     are row numbers, (n,) shared by the chains or (chains, n), or a slice.
@@ -234,27 +255,19 @@ class Target(ABC):
     """Rows that can be drawn."""
     n_total: float
     """Rows that the likelihood stands for, N."""
-    weighted: bool
-    """Whether rows have weights."""
-    one_mode: bool
-    """Whether there is one mode, around which the posterior is not far from Gaussian."""
-    has_scale: bool = False
-    """Whether `rescaled` moves coefficients and their scale, or the noise, together."""
-    is_curved: bool = False
-    """Whether these coordinates follow the posterior far from the anchor too."""
-    samples_precision: bool = False
-    """Whether the precision of the prior is not given."""
-    sampled: Any = None
-    """Precisions that are coordinates of the chains; None if there are none."""
     coordinates: Coordinates
     """Coordinates of the chains, those of the model without an anchor."""
 
-    anchor: Anchor | None = None
-    """Of control variates; None without them."""
-    closed_form: ClosedForm | None = None
-    """The posterior in these coordinates, if these are independent; None if not known."""
     posterior: ModelPosterior
     """The posterior in the coordinates of the model."""
+    anchor: Anchor | None = None
+    """Of control variates."""
+    closed_form: ClosedForm | None = None
+    """The posterior in these coordinates, if these are independent."""
+    sampled: Sampled | None = None
+    """Precisions of the prior that chains sample, as coordinates or integrated out."""
+    scale_move: ScaleMove | None = None
+    """Where a precision, or the noise, is a coordinate that mixes slowly without it."""
 
     @property
     def fast_gradient(self) -> FastGradient | None:
@@ -265,18 +278,6 @@ class Target(ABC):
     def single(self) -> Target:
         """The same with rows in single precision, in which those of a pool are anyhow."""
         return self
-
-    @property
-    def scale_sd(self) -> float:
-        """About the standard deviation of the logarithm of the scale that `rescaled` moves."""
-        return 0.0
-
-    def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
-        """Points with coefficients and their scale, or residuals and noise, times exp(`log_scale`).
-
-        Also the logarithms of the factors by which volumes grow, (chains,).
-        """
-        raise TypeError("the scale of the coefficients is given")
 
     def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
         """Where chains start, (chains, D), in the coordinates of the model, hyperparameters last.

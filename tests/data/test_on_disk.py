@@ -18,8 +18,9 @@ from skbayes_sg import (
 from skbayes_sg.data import Reader, in_threads, is_out_of_core
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.data.threads import total_of
-from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool
+from skbayes_sg.posterior.control_variates import Expanded, choose_pool
 from skbayes_sg.posterior.gaussian import find_mode, laplace_points
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, SGLD, UnderdampedLangevin
 
 N, D = 20_000, 4
@@ -221,7 +222,7 @@ def test_a_pool_that_is_drawn_in_a_pass_is_unbiased(monkeypatch, seed):
     theta = mode.theta + spread.matvec(rng.standard_normal((10, D + 1)))
     exact, errors = posterior.full_gradient(theta), []
     for _ in range(40):
-        mine = ExpandedTarget.at(posterior, mode)
+        mine = ChainTarget(Expanded.at(posterior, mode))
         assert 200 < mine.anchor.pool_size < 400
         found = mine.coordinates.pushforward(mine.full_gradient(mine.coordinates.transform(theta)))
         errors.append((found - exact) @ spread.dense())

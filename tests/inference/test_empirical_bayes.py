@@ -24,8 +24,9 @@ from skbayes_sg.chains.run import start_chains
 from skbayes_sg.inference.variational_em import StochasticEM, fit_prior
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import find_mode
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import RunLength
 
@@ -220,7 +221,7 @@ def test_an_anchored_posterior_takes_another_prior():
     X, y = rows_of_the_figures("informative")
     posterior = Posterior.of(Linear(40, False, 1.0), X, y, 1.0)
     mode = find_mode(posterior, np.zeros((1, 40)), np.random.default_rng(0))
-    anchored = ExpandedTarget.at(posterior, mode).with_prior(under(posterior, 30.0).prior)
+    anchored = ChainTarget(Expanded.at(posterior, mode)).with_prior(under(posterior, 30.0).prior)
     here = anchored.coordinates
     curvature = here.pullback_matrix(X.T @ X + 30 * np.eye(40))
     np.testing.assert_allclose(anchored.anchor.curvature.dense(), curvature, atol=1e-8)

@@ -18,8 +18,9 @@ from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import ExpandedTarget, column_steepness
+from skbayes_sg.posterior.control_variates import Expanded, column_steepness
 from skbayes_sg.posterior.gaussian import find_mode
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
 BY_NAME = {"random_state": 0, "burn_in": 300, "n_draws": 250, "thin": 1}
@@ -40,7 +41,7 @@ def anchored(X, y, n_classes=2, precision=1.0):
     y = np.where(y, 1.0, -1.0) if n_classes == 2 else y
     posterior = Posterior.of(Softmax(X.shape[1], n_classes), X, y, precision)
     mode = mode_from_zero(posterior)
-    return ExpandedTarget.at(posterior, mode)
+    return ChainTarget(Expanded.at(posterior, mode))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -51,7 +52,7 @@ def test_forces_along_lines_are_those_of_the_gradient(n_classes):
     lines, distances = np.random.default_rng(0).standard_normal((3, target.dim)), np.arange(-2, 3.0)
     origin = target.coordinates.transform(target.anchor.theta)
     precision = target.coordinates.pullback_matrix(np.eye(target.dim))
-    rows = target._rows
+    rows = target.density._rows
     at_anchor = rows.X, rows.at_anchor, rows.full_weight
     forces = rows.model.forces_along(lines, distances, *at_anchor)
     for force, distance in zip(forces, distances, strict=True):

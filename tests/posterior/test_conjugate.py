@@ -9,8 +9,9 @@ from sklearn.base import clone
 from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.conjugate import ClosedTarget
+from skbayes_sg.posterior.conjugate import Closed
 from skbayes_sg.posterior.gaussian import expanded_twice
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.samplers.independent_draws import IndependentDraws
 
@@ -129,8 +130,8 @@ def test_another_prior_needs_no_pass_over_the_rows(noise_variance):
     model = Linear(4, True, noise_variance, (1.0, 1.0))
     before, after = (Posterior.of(model, X, y, precision) for precision in (0.3, 40.0))
     guess = model.guess(y, None)
-    moved = ClosedTarget(before, expanded_twice(before, guess)).with_prior(after.prior)
-    fresh = ClosedTarget(after, expanded_twice(after, guess))
+    moved = ChainTarget(Closed(before, expanded_twice(before, guess))).with_prior(after.prior)
+    fresh = ChainTarget(Closed(after, expanded_twice(after, guess)))
     np.testing.assert_allclose(
         moved.coordinates.centre, fresh.coordinates.centre, rtol=1e-9, atol=1e-9
     )
@@ -184,7 +185,7 @@ def test_a_posterior_without_a_closed_form_is_refused():
 def test_the_distribution_is_standard_in_its_own_coordinates():
     X, y = generated()
     posterior = Posterior.of(Linear(4, True, 2.0), X, y, np.append(np.ones(4), 1e-6))
-    target = ClosedTarget(posterior, expanded_twice(posterior, np.zeros((1, 5))))
+    target = ChainTarget(Closed(posterior, expanded_twice(posterior, np.zeros((1, 5)))))
     assert isinstance(target.closed_form, GaussianPrior)
     np.testing.assert_array_equal(target.closed_form.precision, np.ones(5))
     mean, cov = closed_form(X, y, 2.0)
@@ -198,7 +199,7 @@ def test_the_target_of_chains_is_the_posterior_in_their_coordinates(noise_varian
     model = Linear(4, True, noise_variance)
     posterior = Posterior.of(model, X, y, np.full(model.dim, 0.5))
     start = np.zeros((1, posterior.dim))
-    target = ClosedTarget(posterior, expanded_twice(posterior, start))
+    target = ChainTarget(Closed(posterior, expanded_twice(posterior, start)))
     u = np.random.default_rng(0).standard_normal((4, posterior.dim))
     at = target.coordinates.inverse_transform(u)
     value, slope = target.logdensity_and_grad(u)

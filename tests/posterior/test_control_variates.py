@@ -19,8 +19,9 @@ from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior import control_variates as cv
-from skbayes_sg.posterior.control_variates import ExpandedTarget, choose_pool, steepness
+from skbayes_sg.posterior.control_variates import Expanded, choose_pool, steepness
 from skbayes_sg.posterior.gaussian import find_mode, laplace_points, posterior_mean
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, SGFS, SGLD, UnderdampedLangevin
 
 
@@ -30,7 +31,9 @@ def mode_of(posterior):
 
 
 def anchored(posterior, whiten=True):
-    return ExpandedTarget.at(posterior, posterior_mean(posterior, mode_of(posterior)), whiten)
+    return ChainTarget(
+        Expanded.at(posterior, posterior_mean(posterior, mode_of(posterior)), whiten)
+    )
 
 
 def posteriors():
@@ -123,7 +126,7 @@ def test_rows_in_pieces_have_the_same_sums_in_any_number_of_threads(posterior, w
     u = u + 0.1 * np.random.default_rng(0).standard_normal((3, u.shape[1]))
     monkeypatch.setattr(cv, "_BLOCK", 1000)
     pieces = anchored(posterior, whiten)
-    assert len(pieces._rows.blocks) > 1 == len(whole._rows.blocks)
+    assert len(pieces.density._rows.blocks) > 1 == len(whole.density._rows.blocks)
     value, gradient = pieces.logdensity_and_grad(u)
     scale = np.abs(gradient).max()
     np.testing.assert_allclose(gradient, whole.logdensity_and_grad(u)[1], atol=1e-5 * scale)
@@ -160,7 +163,7 @@ def test_mean_noise_is_that_over_the_laplace_approximation(posterior, whiten):
     spread = mine.anchor.curvature.inverse().cholesky()
     origin = mine.coordinates.transform(mine.anchor.theta)
     normals = np.random.default_rng(1).standard_normal((100, posterior.dim))
-    each = [mine.score_covariance(origin + spread.matvec(z[None])) for z in normals]
+    each = [mine.density.score_covariance(origin + spread.matvec(z[None])) for z in normals]
     expected, found = np.mean(each, axis=0), mine.anchor.noise.dense()
     error = np.linalg.norm(found - expected)
     noise = np.linalg.norm(np.std(each, axis=0) / 10)
@@ -252,7 +255,7 @@ def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed)
     exact = posterior.full_gradient(theta)
     errors, told = [], []
     for _ in range(60):
-        mine = ExpandedTarget.at(posterior, mode)
+        mine = ChainTarget(Expanded.at(posterior, mode))
         assert 200 < mine.anchor.pool_size < 400
         found = mine.coordinates.pushforward(mine.full_gradient(mine.coordinates.transform(theta)))
         errors.append((found - exact) @ spread.dense())
@@ -406,11 +409,11 @@ def test_rows_beside_the_expansion_have_their_remainders(name, monkeypatch):
         monkeypatch.setattr(cv, "_FEW_ROWS", n)
         mine = anchored(posterior)
         assert mine.fast_gradient.n_rows == n
-        found[n] = mine.fast_gradient.at(mine._origin + theta)
-    full = mine.full_gradient(mine._origin + theta)
+        found[n] = mine.fast_gradient.at(mine.density._origin + theta)
+    full = mine.full_gradient(mine.density._origin + theta)
     size = np.abs(full).max()
     np.testing.assert_allclose(found[400], full, atol=1e-5 * size)
-    rows, last = mine._rows, np.argmin(mine._rows.pool.probability)
+    rows, last = mine.density._rows, np.argmin(mine.density._rows.pool.probability)
     remainder = rows.model.remainder(rows.model.outputs(theta, rows.X), rows.at_anchor)
     remainder *= rows.full_weight
     remainder[..., np.arange(400) != last] = 0
@@ -425,14 +428,14 @@ def test_short_steps_have_few_rows_where_there_are_many():
     mine = anchored(Posterior.of(Softmax(3, 2), X, y, 1.0))
     fast = mine.fast_gradient
     assert fast.n_rows == 64
-    theta = mine._origin + mine._rows.points
+    theta = mine.density._origin + mine.density._rows.points
     off = np.abs(fast.at(theta) - mine.full_gradient(theta))
     assert np.sqrt(np.mean(off**2)) == pytest.approx(fast.error)
     assert fast.error < 0.1
     assert mine.with_prior(mine.prior).fast_gradient.error == pytest.approx(fast.error)
     far = mine.with_prior(mine.prior)
     beyond = np.full((1, far.dim), 1e39)  # single precision
-    far._rows = dataclasses.replace(far._rows, points=beyond)
+    far.density._rows = dataclasses.replace(far.density._rows, points=beyond)
     with np.errstate(all="ignore"):
         assert far.fast_gradient is None
 

@@ -5,12 +5,11 @@ import pytest
 
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import NormalPath, find_mode, posterior_mean
-from skbayes_sg.posterior.hierarchical import HierarchicalTarget, joint_gradient
-from skbayes_sg.posterior.non_centred import Sampled
+from skbayes_sg.posterior.targets import with_coordinates
 from skbayes_sg.priors import GaussianPrior, Horseshoe, StudentT
-from skbayes_sg.priors.scales import Groups, OnePrecision
+from skbayes_sg.priors.scales import Groups, OnePrecision, Sampled
 
 PRIORS = ("one", "curved", "groups", "columns", "horseshoe", "student_t")
 CASES = pytest.mark.parametrize(
@@ -58,9 +57,9 @@ def made(hyperprior="one", n_classes=2, n_rows=300, seed=0):
     posterior = posterior.with_prior(scales.given(prior, scales.log_precisions(centre[None])[0]))
     guess = model.guess(posterior.data.y, None)
     mode = posterior_mean(posterior, find_mode(posterior, guess, np.random.default_rng(0)))
-    given = ExpandedTarget.at(posterior, mode, along=scales)
-    target = HierarchicalTarget(given, Sampled(scales, centre, width))
-    return posterior, target.curved(path) if hyperprior == "curved" else target
+    density, sampled = Expanded.at(posterior, mode, along=scales), Sampled(scales, centre, width)
+    along = path if hyperprior == "curved" else None
+    return posterior, with_coordinates(density, sampled, along)
 
 
 def points(target, n=6, seed=1):
@@ -104,30 +103,12 @@ def test_the_density_is_that_of_the_posterior_times_the_jacobian(hyperprior, n_c
 
 
 @CASES
-def test_the_joint_posterior_has_the_gradient_of_the_model(hyperprior, n_classes):
-    posterior, target = made(hyperprior, n_classes)
-    scales = target.coordinates.scales
-    both = target.coordinates.inverse_transform(points(target, 2))
-    gradient = joint_gradient(posterior, scales, both)
-    for one, of_one in zip(both, gradient, strict=True):
-        theta, eta = parts(target, one)
-        expected = under(posterior, scales, eta).full_gradient(theta)[0]
-        k = target.coordinates.n_hyper
-        np.testing.assert_allclose(of_one[:-k], expected, rtol=1e-9, atol=1e-9)
-        steps = 1e-5 * np.eye(k)
-        ahead, behind = (
-            scales.log_prior(posterior.prior, np.repeat(theta, k, axis=0), eta + s * steps)
-            for s in (1, -1)
-        )
-        np.testing.assert_allclose(of_one[-k:], (ahead - behind) / 2e-5, rtol=1e-5, atol=1e-5)
-
-
-@CASES
 def test_a_move_along_the_scale_knows_by_what_volumes_grow(hyperprior, n_classes):
     """It multiplies distances from the prior's mean, and is undone by its inverse."""
     posterior, target = made(hyperprior, n_classes)
     c, x, log_scale = target.coordinates, points(target, 3), np.array([0.3, -0.2, 0.05])
-    moved, volume = target.rescaled(x, log_scale)
+    move = target.scale_move.rescaled
+    moved, volume = move(x, log_scale)
     before, after = (np.split(c.inverse_transform(one), [-c.n_hyper], axis=1) for one in (x, moved))
     mean = posterior.prior.mean
     np.testing.assert_allclose(
@@ -138,12 +119,15 @@ def test_a_move_along_the_scale_knows_by_what_volumes_grow(hyperprior, n_classes
         np.testing.assert_allclose(
             ell[1] - ell[0], np.repeat(-2 * log_scale[:, None], ell[0].shape[1], axis=1)
         )
-    back, shrunk = target.rescaled(moved, -log_scale)
+    back, shrunk = move(moved, -log_scale)
     np.testing.assert_allclose(back, x, atol=1e-8)
     np.testing.assert_allclose(shrunk, -volume, atol=1e-8)
     steps = 1e-6 * np.eye(target.dim)
     for one, s, expected in zip(x, log_scale, volume, strict=True):
-        both = [target.rescaled(one + sign * steps, np.full(target.dim, s))[0] for sign in (1, -1)]
+        both = [
+            target.scale_move.rescaled(one + sign * steps, np.full(target.dim, s))[0]
+            for sign in (1, -1)
+        ]
         found = np.linalg.slogdet((both[0] - both[1]) / 2e-6)[1]
         assert found == pytest.approx(expected, abs=1e-4)
 
@@ -167,7 +151,8 @@ def test_curves_go_through_normal_distributions_of_a_path(n_classes):
     path = NormalPath(posterior, scales, True)
     moments_along(path, scales.start(posterior.prior)[0, 0])
     path.around()  # which moves their mean
-    c = target.curved(path).coordinates
+    sampled = target.sampled
+    c = with_coordinates(target.density, sampled, path).coordinates
     for node in path.around():
         root = node.normal.operator.inverse().cholesky().dense()
         theta = np.vstack([node.normal.mean, node.normal.mean + root.T])

@@ -8,10 +8,10 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import find_mode
-from skbayes_sg.posterior.hierarchical import IntegratedTarget
-from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.posterior.targets import integrated_out
+from skbayes_sg.priors.scales import OnePrecision, Sampled
 from skbayes_sg.samplers import HMC, UnderdampedLangevin
 
 
@@ -29,7 +29,9 @@ def test_the_gradient_is_that_of_the_log_density(n_classes):
     mode = find_mode(posterior, np.zeros((1, model.dim)), rng)
     coef = model.unpack(np.arange(model.dim))["coef"].ravel()
     scales = OnePrecision(coef, np.zeros(len(coef), int), ["coef"], 0.7)
-    target = IntegratedTarget(ExpandedTarget.at(posterior, mode, along=scales), scales.integrated)
+    density = Expanded.at(posterior, mode, along=scales)
+    sampled = Sampled(scales, np.zeros(1), np.ones(1))
+    target = integrated_out(density, sampled)
     u, v = rng.standard_normal((2, 5, target.dim))
     ends = [target.logdensity_and_grad(u + sign * 1e-3 * v)[0] for sign in (1, -1)]
     gradient = target.logdensity_and_grad(u)[1]

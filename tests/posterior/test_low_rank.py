@@ -9,8 +9,9 @@ from skbayes_sg.linalg import DIAGONAL, FULL
 from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior, is_high_dimensional
-from skbayes_sg.posterior.full_data import FullDataTarget
+from skbayes_sg.posterior.all_rows import AllRows
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.samplers import SGLD
 
@@ -135,7 +136,7 @@ def test_curvature_is_about_the_identity_in_these_coordinates(kind, always_wide)
 def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
     posterior = problem(kind, *text(), form)
     mode = mode_from_zero(posterior)
-    target = FullDataTarget.at(posterior, mode)
+    target = ChainTarget(AllRows.low_rank(posterior, mode))
     u = np.random.default_rng(0).standard_normal((3, posterior.dim))
     other = posterior.with_prior(posterior.prior.with_precision(2 * posterior.prior.precision))
     for ours, theirs in ((target, posterior), (target.with_prior(other.prior), other)):
@@ -195,7 +196,7 @@ def test_langevin_dynamics_take_the_gradient_in_the_coordinates_of_the_chains(al
     """They once took that of the model at a point of the chain."""
     posterior = problem("two classes", *text())
     mode = mode_from_zero(posterior)
-    target = FullDataTarget.at(posterior, mode)
+    target = ChainTarget(AllRows.low_rank(posterior, mode))
     sampler = SGLD(1e-3, variance_reduction="control_variate", batch_size=posterior.n_rows)
     u = np.random.default_rng(0).standard_normal((1, posterior.dim))
     state = sampler.init(target, u, np.random.default_rng(1))

@@ -5,10 +5,11 @@ import pytest
 
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.conjugate import QuadraticTarget
+from skbayes_sg.posterior.conjugate import Quadratic
 from skbayes_sg.posterior.gaussian import expanded_twice, known_at
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.precision import JointDistribution
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors.scales import Groups, OnePrecision
 
 
@@ -73,7 +74,7 @@ def test_the_density_in_units_of_the_noise_has_its_gradient(noise_variance):
     far = posterior.model.prior(posterior.prior.precision, mean)
     posterior = posterior.with_prior(far)
     mode = expanded_twice(posterior, posterior.model.guess(posterior.data.y, None))
-    target = QuadraticTarget(posterior, mode, scales)
+    target = ChainTarget(Quadratic(posterior, mode, scales))
     theta = 0.5 * np.random.default_rng(1).standard_normal((3, posterior.dim))
     _, gradient = target.logdensity_and_grad(theta)
     value = [

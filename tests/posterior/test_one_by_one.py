@@ -26,10 +26,10 @@ from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.models import Linear, NegativeBinomial, Ordinal, Softmax, Student
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.non_centred import Sampled
 from skbayes_sg.posterior.one_by_one import OneByOneTarget
 from skbayes_sg.priors import Horseshoe, StudentT
-from skbayes_sg.priors.scales import Groups
+from skbayes_sg.priors.joint import JointPrior
+from skbayes_sg.priors.scales import Groups, Sampled
 from skbayes_sg.samplers import HMC, SGFS
 
 CERTAIN = 4.5  # Monte Carlo errors
@@ -96,9 +96,11 @@ def check_density(posterior, scales):
         ends = [target.inverse_transform(one + sign * step) for sign in (1, -1)]
         jacobian = np.linalg.slogdet((ends[0] - ends[1]) / 2e-5)[1]
         theta, eta = np.split(target.inverse_transform(one[None]), [posterior.dim], axis=1)
-        log_prob = posterior.log_prob(theta) - posterior.prior.log_density(theta)
-        log_prior = scales.log_prior(posterior.prior, theta, eta)
-        wanted.append(float((log_prob + log_prior)[0]) + jacobian)
+        log_prob = posterior.log_prob(theta)
+        wanted.append(
+            float((log_prob + JointPrior(scales, posterior.prior).log_density(theta, eta))[0])
+            + jacobian
+        )
     assert np.ptp(value - wanted) < 1e-6
 
 
@@ -129,7 +131,7 @@ def test_a_move_along_the_noise_scales_residuals(name, options):
         posterior = Posterior(posterior.model, rows, posterior.prior)
     target = target_of(posterior, scales_of(posterior, "student_t"))
     x = 0.3 * np.random.default_rng(3).standard_normal((3, target.dim))
-    assert target.has_scale
+    assert target.scale_move is not None
     log_scale = np.array([-2.0, 0.3, 1.0])
     moved, volume = target.rescaled(x, log_scale)
     back, shrunk = target.rescaled(moved, -log_scale)
@@ -157,12 +159,12 @@ def test_a_move_along_the_noise_scales_residuals(name, options):
 def test_the_noise_is_moved_along_where_rows_may_be_interpolated():
     posterior = posterior_of("linear")
     few = posterior.of_rows(np.arange(4))
-    assert not target_of(posterior, scales_of(posterior, "student_t")).has_scale
-    assert target_of(few, scales_of(few, "two groups")).has_scale
-    assert not target_of(few, scales_of(few, "horseshoe")).has_scale
+    assert target_of(posterior, scales_of(posterior, "student_t")).scale_move is None
+    assert target_of(few, scales_of(few, "two groups")).scale_move is not None
+    assert target_of(few, scales_of(few, "horseshoe")).scale_move is None
     for name in ("known noise", "outliers", "counts"):
         few = posterior_of(name).of_rows(np.arange(4))
-        assert not target_of(few, scales_of(few, "student_t")).has_scale
+        assert target_of(few, scales_of(few, "student_t")).scale_move is None
 
 
 @pytest.mark.parametrize("n_rows", [60, 15])
@@ -184,7 +186,7 @@ def test_chains_follow_a_law_that_is_known(n_rows, seed):
     mean = independent.mean(axis=(0, 1))
     sampled = Sampled(scales, mean[-1:], np.ones(1))
     target = OneByOneTarget(posterior, sampled, mean[None, :-1])
-    assert target.has_scale == (n_rows < 20)
+    assert (target.scale_move is not None) == (n_rows < 20)
     sampler = HMC(structure="diag", single_gradients=True)
     points = independent[:16, 0]  # from the posterior, so that nothing is on its way
     states = start_chains(sampler, target, points, np.random.SeedSequence(seed))

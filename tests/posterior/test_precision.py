@@ -8,8 +8,9 @@ from sklearn.preprocessing import scale
 from skbayes_sg import BayesianLinearRegressionSGFS
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.conjugate import ClosedTarget
+from skbayes_sg.posterior.conjugate import Closed
 from skbayes_sg.posterior.gaussian import expanded_twice, known_at
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors.scales import OnePrecision
 
 CERTAIN = 5.0  # Monte Carlo errors
@@ -67,7 +68,7 @@ def quadrature(X, y, noise_variance, intercept, rate=0.5 / 0.7, shape=0.5, noise
 @pytest.mark.parametrize("noise_variance", [None, 4.0])
 def test_draws_and_moments_are_those_of_quadrature(noise_variance, intercept):
     posterior, anchor, _ = bound(noise_variance, intercept)
-    target = ClosedTarget(posterior, anchor, PRECISION)
+    target = ChainTarget(Closed(posterior, anchor, PRECISION))
     mean, cov = quadrature(*generated(), noise_variance, intercept)
     draws = target.coordinates.inverse_transform(
         target.closed_form.draw(np.random.default_rng(0), 40_000)
@@ -90,7 +91,7 @@ def under(posterior, rho):
 @pytest.mark.parametrize("noise_variance", [None, 4.0])
 def test_the_gradient_is_that_of_the_density_and_the_density_that_of_the_posterior(noise_variance):
     posterior, anchor, _ = bound(noise_variance)
-    target = ClosedTarget(posterior, anchor, PRECISION)
+    target = ChainTarget(Closed(posterior, anchor, PRECISION))
     rng = np.random.default_rng(0)
     x, v = rng.standard_normal((2, 5, target.dim)) * 0.5
     if noise_variance is None:

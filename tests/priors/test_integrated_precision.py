@@ -6,7 +6,8 @@ from scipy.special import kve
 from scipy.stats import geninvgauss, kstest
 
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
-from skbayes_sg.priors.scales import IntegratedPrecision, IntegratedPrior, OnePrecision
+from skbayes_sg.priors.joint import IntegratedPrecision, IntegratedPrior
+from skbayes_sg.priors.scales import OnePrecision
 
 
 def one_precision(size, unit=2.5):
@@ -61,7 +62,7 @@ def test_the_prior_of_all_parameters_is_the_integral_over_the_precision(noise):
             return GaussianPrior(each, mean, unit)
         return NormalInverseGammaPrior(each, noise, mean, unit)
 
-    prior = IntegratedPrior(given(1.3), scales.integrated)
+    prior = IntegratedPrior(given(1.3), scales)
     np.testing.assert_allclose(prior.precision[:4], precision)
     theta = rng.standard_normal((6, 4 + (noise is not None)))
     rho = np.linspace(-12, 8, 4001)[:, None]

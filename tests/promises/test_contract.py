@@ -15,7 +15,8 @@ from skbayes_sg import samplers
 from skbayes_sg.inference import stored
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.control_variates import Expanded
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import SAMPLERS, Sampler, UnderdampedLangevin
 
 EXPORTED = [
@@ -51,7 +52,7 @@ def posteriors():
 
 
 def anchored(posterior):
-    return ExpandedTarget.at(posterior, mode_from_zero(posterior))
+    return ChainTarget(Expanded.at(posterior, mode_from_zero(posterior)))
 
 
 ON_EVERYTHING = [

@@ -9,11 +9,12 @@ from skbayes_sg.chains.run import Length, restarts, run_chain
 from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import MLP, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import find_mode
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, hmc
 from skbayes_sg.samplers.hmc import RescaledCurvature
-from skbayes_sg.samplers.target import FastGradient
+from skbayes_sg.samplers.target import FastGradient, ScaleMove
 
 
 def run(sampler, posterior, seed, n_chains=32, n_draws=400, burn_in=200, theta=None):
@@ -169,7 +170,7 @@ def test_the_distribution_is_that_of_the_pool(of_all, seed, monkeypatch):
         monkeypatch.setattr("skbayes_sg.posterior.control_variates._SMALLEST", 50)
         monkeypatch.setattr("skbayes_sg.posterior.control_variates._FROZEN", 1.0)
     mode = find_mode(posterior, np.zeros((1, 1)), np.random.default_rng(0))
-    mine = ExpandedTarget.at(posterior, mode)
+    mine = ChainTarget(Expanded.at(posterior, mode))
     assert (mine.anchor.pool_size == posterior.n_rows) == of_all
     grid = np.linspace(-8, 8, 4001)[:, None]
     log_density = mine.logdensity_and_grad(grid)[0]
@@ -216,7 +217,7 @@ def test_a_chain_in_a_narrow_corner_gets_out(seed):
     y = np.sign(X[:, 0])
     posterior = Posterior.of(Softmax(4, 2), X, y, 0.01)
     mode = find_mode(posterior, np.zeros((1, 5)), np.random.default_rng(0))
-    mine = ExpandedTarget.at(posterior, mode)
+    mine = ChainTarget(Expanded.at(posterior, mode))
     spread = mode.curvature.inverse().cholesky()
     start = mode.theta + spread.matvec(np.random.default_rng(seed).standard_normal((16, 5)))
     start[0] = 0.0
@@ -231,7 +232,7 @@ def test_a_diagonal_metric_is_one_with_an_anchor_too():
     rng = np.random.default_rng(1)
     posterior = Posterior.of(Softmax(3, 3), rng.standard_normal((60, 3)), rng.integers(0, 3, 60))
     mode = find_mode(posterior, np.zeros((1, 12)), rng)
-    mine = ExpandedTarget.at(posterior, mode)
+    mine = ChainTarget(Expanded.at(posterior, mode))
     for structure, storage in (("diag", Diag), ("full", Dense)):
         sampler = HMC(structure=structure, variance_reduction="control_variate")
         chain = run(sampler, mine, 0, n_chains=16, n_draws=4, burn_in=48, theta=np.zeros((16, 12)))
@@ -241,7 +242,7 @@ def test_a_diagonal_metric_is_one_with_an_anchor_too():
 def test_a_metric_is_in_single_precision_around_an_anchor_only():
     posterior = logistic_posterior(60)
     mode = find_mode(posterior, np.zeros((1, 1)), np.random.default_rng(0))
-    mine = ExpandedTarget.at(posterior, mode)
+    mine = ChainTarget(Expanded.at(posterior, mode))
     for target, dtype in ((posterior, np.float64), (mine, np.float32)):
         metric = HMC().init(target, np.zeros((2, 1)), np.random.default_rng(0)).memory.metric
         assert metric.inverse.diagonal().dtype == metric.root.diagonal().dtype == dtype
@@ -318,13 +319,12 @@ def test_moves_along_the_scale_are_accepted_one_by_one(gaussian, monkeypatch, se
     def halved(theta):
         return state.memory.log_prob - np.log(2), np.zeros_like(theta)
 
-    along = SimpleNamespace(
-        scale_sd=1.0, rescaled=lambda theta, log_scale: (theta + 1, 0.0), logdensity_and_grad=halved
-    )
+    along = SimpleNamespace(logdensity_and_grad=halved)
+    move = ScaleMove(lambda theta, log_scale: (theta + 1, 0.0), 1.0)
     moved = np.empty((1000, 2))
     for moves in moved:
         before = state.theta
-        sampler._rescale(state, along)
+        sampler._rescale(state, along, move)
         moves[:] = (state.theta != before).all(axis=1)
     error = 5 * 0.5 / np.sqrt(1000)
     assert np.abs(moved.mean(axis=0) - 0.5).max() < error

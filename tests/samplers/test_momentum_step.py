@@ -10,10 +10,12 @@ from skbayes_sg import BayesianLogisticRegressionSGFS, theory
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import ExpandedTarget
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import find_mode
+from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import UnderdampedLangevin
 from skbayes_sg.samplers.langevin import operators
+from skbayes_sg.samplers.target import ScaleMove
 
 
 def spd(dim, seed):
@@ -94,7 +96,7 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
         posterior.model.guess(posterior.data.y, posterior.data.weight),
         np.random.default_rng(0),
     )
-    mine = ExpandedTarget.at(posterior, mode)
+    mine = ChainTarget(Expanded.at(posterior, mode))
     rows = mine.minibatches(10**6, False, np.random.default_rng(0), 1)
     assert rows.full_data
     assert rows.noise_factor == 0
@@ -110,7 +112,7 @@ def test_the_whole_pool_of_all_rows_has_no_noise(posterior):
 def test_steps_are_counted():
     posterior = softmax_posterior()
     mode = mode_from_zero(posterior)
-    mine = ExpandedTarget.at(posterior, mode)
+    mine = ChainTarget(Expanded.at(posterior, mode))
     sampler = UnderdampedLangevin(2.0, batch_size=30)
     state = sampler.init(mine, np.zeros((2, posterior.dim)), np.random.default_rng(0))
     for t in range(3):
@@ -122,7 +124,7 @@ def test_steps_are_counted():
 def test_alpha_may_follow_a_schedule_within_bounds():
     posterior = softmax_posterior()
     mode = mode_from_zero(posterior)
-    mine, start = ExpandedTarget.at(posterior, mode), np.zeros((2, posterior.dim))
+    mine, start = ChainTarget(Expanded.at(posterior, mode)), np.zeros((2, posterior.dim))
     sampler = UnderdampedLangevin(lambda t: 3.0 + t, batch_size=30)
     state = sampler.init(mine, start, np.random.default_rng(0))
     for _ in range(3):
@@ -150,7 +152,7 @@ class Steep:
     pool_size, batch_size, pool_error, noise_number = 500, 32, 0.0, 0.5
     stiffness = column_steepness = 1.0
     far_from_mode = None
-    dim, samples_precision, has_scale = 3, False, False
+    dim, sampled, scale_move = 3, None, None
 
     def __init__(self, steepness):
         self.steepness, self.anchor, self.posterior = steepness, self, self
@@ -176,7 +178,7 @@ def test_steep_posteriors_are_refused_with_the_reason():
     assert "4.0 times as steep" in UnderdampedLangevin(2.0).refusal(Steep(4.0))
     assert "too far from Gaussian" in UnderdampedLangevin().refusal(Steep(50.0))
     joint = Steep(1.2)
-    joint.has_scale = True
+    joint.scale_move = ScaleMove(lambda theta, log_scale: (theta, log_scale), 1.0)
     assert "steps of one length" in UnderdampedLangevin().refusal(joint)
 
 
@@ -216,7 +218,10 @@ def test_steps_of_all_rows_measure_no_noise(monkeypatch):
 def test_operators_have_the_noise_that_minibatches_have(seed):
     """G = (Lam + M)^-1, with M that of gradients over the posterior: sums over all rows."""
     posterior = softmax_posterior(n_classes=2)
-    mine, rng = ExpandedTarget.at(posterior, mode_from_zero(posterior)), np.random.default_rng(seed)
+    mine, rng = (
+        ChainTarget(Expanded.at(posterior, mode_from_zero(posterior))),
+        np.random.default_rng(seed),
+    )
     sampler = UnderdampedLangevin(2.0, batch_size=4)
     state = sampler.init(mine, np.zeros((500, mine.dim)), rng)
     Lam = mine.anchor.curvature.dense()
@@ -235,7 +240,7 @@ def test_operators_have_the_noise_that_minibatches_have(seed):
 
 def test_operators_follow_a_prior_of_which_one_precision_moves():
     posterior = softmax_posterior(n_classes=2)
-    mine = ExpandedTarget.at(posterior, mode_from_zero(posterior))
+    mine = ChainTarget(Expanded.at(posterior, mode_from_zero(posterior)))
     sampler = UnderdampedLangevin(2.0, batch_size=30)
     state = sampler.init(mine, np.zeros((2, posterior.dim)), np.random.default_rng(0))
     before, precision = state.memory.preconditioner, posterior.prior.precision

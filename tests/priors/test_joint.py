@@ -1,0 +1,96 @@
+"""The joint prior in the coordinates of the model, and pulled back to whitened ones."""
+
+import numpy as np
+import pytest
+
+from skbayes_sg.linalg.coordinates import Whitened
+from skbayes_sg.priors import GaussianPrior, Horseshoe, NormalInverseGammaPrior, StudentT
+from skbayes_sg.priors.joint import IntegratedJoint, JointPrior
+from skbayes_sg.priors.scales import Groups, OnePrecision
+
+UNIT = np.array([1.0, 0.2, 3.0, 0.5, 1.0])  # of four coefficients and an intercept
+KINDS = ("one", "integrated", "groups", "horseshoe", "student_t")
+NOISE = pytest.mark.parametrize("noise", [None, (2.0, 3.0)], ids=["given noise", "sampled noise"])
+
+
+def made(kind, noise=None, coordinates=None):
+    """The joint prior, the given one, and its scales."""
+    block = np.arange(4)
+    group = {"groups": block // 2, "one": 0 * block, "integrated": 0 * block}.get(kind, block)
+    one = group.max() == 0
+    scales = (OnePrecision if one else Groups)(block, group, list("abcd")[: group.max() + 1], 0.7)
+    if kind == "horseshoe":
+        scales = Horseshoe(1.0).scales(scales, 20.0)
+    if kind == "student_t":
+        scales = StudentT(3.0).scales(scales, 20.0)
+    lam, mean = np.exp(0.3 * np.arange(len(scales.labels))), np.array([0.4, -1.0, 0.0, 2.0, 0.1])
+    precision = np.append(lam[group], 0.3) * UNIT
+    if noise is None:
+        given = GaussianPrior(precision, mean, UNIT)
+    else:
+        given = NormalInverseGammaPrior(precision, noise, mean, UNIT)
+    kind_of = IntegratedJoint if kind == "integrated" else JointPrior
+    return kind_of(scales, given, coordinates), given, scales
+
+
+def points(joint, dim, n=6):
+    rng = np.random.default_rng(3)
+    n_hyper = 0 if isinstance(joint, IntegratedJoint) else joint.scales.dim
+    return rng.standard_normal((n, dim)), 0.5 * rng.standard_normal((n, n_hyper))
+
+
+def whitened(given, columns=((0, 1, 2, 3, 4),)):
+    """Coordinates along the groups, around a point away from the prior's mean."""
+    root = np.random.default_rng(1).standard_normal((5, 9))
+    members = given.precision * (np.arange(5) < 4), np.arange(5) // 2 * (np.arange(5) < 4)
+    return Whitened.along(np.array(columns), np.linspace(-1, 1, 5)[None], root @ root.T, *members)
+
+
+@NOISE
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "integrated"])
+def test_it_is_the_prior_under_each_precision_times_the_hyperprior(kind, noise):
+    joint, given, scales = made(kind, noise)
+    theta, eta = points(joint, 5 + (noise is not None))
+    expected = [
+        scales.given(given, ell).log_density(one[None])[0]
+        + scales.log_hyperprior(at[None])[0]
+        + 0.5 * ell @ scales.sizes  # the factors that densities of priors leave out
+        for one, at, ell in zip(theta, eta, scales.log_precisions(eta), strict=True)
+    ]
+    found = given.log_density(theta) + joint.log_density(theta, eta)
+    np.testing.assert_allclose(found - found[0], np.array(expected) - expected[0], atol=1e-9)
+
+
+@NOISE
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pulled", [False, True], ids=["theta", "u"])
+def test_its_gradient_is_that_of_its_log_density(kind, noise, pulled):
+    if pulled and noise is not None:
+        pytest.skip("whitened coordinates are in units of the noise")
+    coordinates = whitened(made("groups")[1]) if pulled else None
+    joint, _, _ = made(kind, noise, coordinates)
+    x, eta = points(joint, 5 + (noise is not None))
+    v, w = points(joint, x.shape[1])
+    ends = [joint.log_density(x + s * 1e-5 * v, eta + s * 1e-5 * w) for s in (1, -1)]
+    of_x, of_eta = joint.gradient(x, eta)
+    along = (of_x * v).sum(axis=1) + (of_eta * w).sum(axis=1)
+    # a table has the means of an integrated precision to four digits
+    np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, along, rtol=1e-3, atol=1e-4)
+    value, *both = joint.value_and_grad(x, eta)
+    np.testing.assert_array_equal(value, joint.log_density(x, eta))
+    np.testing.assert_array_equal(both[0], of_x)
+    np.testing.assert_array_equal(both[1], of_eta)
+
+
+@pytest.mark.parametrize("kind", ["one", "integrated", "groups"])
+def test_pulled_back_it_is_the_same_function(kind):
+    c = whitened(made("groups")[1])
+    here, there = made(kind, coordinates=c)[0], made(kind)[0]
+    u, eta = points(here, 5)
+    theta = c.inverse_transform(u)
+    np.testing.assert_allclose(
+        here.log_density(u, eta), there.log_density(theta, eta), rtol=1e-9, atol=1e-9
+    )
+    of_theta, of_eta = there.gradient(theta, eta)
+    np.testing.assert_allclose(here.gradient(u, eta)[0], c.pullback(of_theta), atol=1e-8)
+    np.testing.assert_allclose(here.gradient(u, eta)[1], of_eta, atol=1e-8)
