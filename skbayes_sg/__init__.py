@@ -1,6 +1,7 @@
 """Bayesian posteriors from minibatches, behind the scikit-learn API."""
 
 from skbayes_sg import callbacks, diagnostics, inspection, priors, samplers, theory
+from skbayes_sg.estimators.binomial import BayesianBinomialRegressor
 from skbayes_sg.estimators.drbm import DRBMClassifier
 from skbayes_sg.estimators.gamma import BayesianGammaRegressor
 from skbayes_sg.estimators.linear import BayesianLinearRegressionSGFS
@@ -27,6 +28,7 @@ BayesianLogisticRegression = BayesianLogisticRegressionSGFS
 
 __all__ = [
     "AbstentionDisplay",
+    "BayesianBinomialRegressor",
     "BayesianGammaRegressor",
     "BayesianLinearRegression",
     "BayesianLinearRegressionSGFS",

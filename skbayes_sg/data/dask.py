@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.blockwise import Reader, Source, entrywise, pieces
+from skbayes_sg.data.row_metadata import require_trials
 from skbayes_sg.data.rows import Batch, aligned
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.scores import dense
@@ -34,7 +35,8 @@ class OnWorkers(Source):
         Rows of unknown number are counted, by a task for each partition.
     y : dask array or series, or array in memory, of shape (n_rows,)
     weight : as y, or None
-    known : as y, or of shape (n_rows, n_known), or None
+    offset : as y, or of shape (n_rows, n_offsets), or None
+    trials : as y, or one number, or None
 
     Raises
     ------
@@ -42,7 +44,7 @@ class OnWorkers(Source):
         If a column does not hold numbers, or the partitions do not match.
     """
 
-    def __init__(self, X: Any, y: Any, weight: Any, known: Any = None) -> None:
+    def __init__(self, X: Any, y: Any, weight: Any, offset: Any = None, trials: Any = None) -> None:
         self.n_features = X.shape[1]
         self.dtype = _dtype_of(X)
         self._parts, lengths = _partitions(X)
@@ -55,8 +57,13 @@ class OnWorkers(Source):
         self._starts = np.concatenate([[0], ends[:-1]])
         self._y = _aligned("y", y, ends)
         self._weight = _aligned("sample_weight", weight, ends)
-        self._known = _aligned("offset", known, ends)
-        self.n_known = 0 if known is None else known.shape[1] if known.ndim == 2 else 1
+        self._offset = _aligned("offset", offset, ends)
+        if trials is not None and np.ndim(trials) == 0:
+            trials = np.full(self.n_rows, trials)
+        self._trials = _aligned("trials", trials, ends)
+        self.n_known = 0 if offset is None else offset.shape[1] if offset.ndim == 2 else 1
+        if trials is not None:
+            self.n_known = 2
         names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
         names += ["offset"] * self.n_known
         self.place = partial(_place, self._starts, names)
@@ -69,9 +76,8 @@ class OnWorkers(Source):
 
         # a value of the graph goes once to each worker, the function of a task with each task
         visit = dask.delayed(partial(_visited, total, self.dtype))
-        each = zip(
-            self._starts.tolist(), self._parts, self._y, self._weight, self._known, strict=True
-        )
+        beside = self._weight, self._offset, self._trials
+        each = zip(self._starts.tolist(), self._parts, self._y, *beside, strict=True)
         sums = [dask.delayed(call)(visit, i, *rows) for i, rows in enumerate(each)]
         while len(sums) > 1:
             twos = [sums[i : i + 2] for i in range(0, len(sums), 2)]
@@ -82,11 +88,15 @@ class OnWorkers(Source):
 def _visited(
     total: Callable[[Batch], tuple], dtype: np.dtype, number: int, start: int, *rows: Any
 ) -> tuple:
-    """The total of a partition of X, y, weights and known columns; () if it has no rows."""
-    X, y, weight, known = rows
+    """The total of a partition of X, y, weights, offsets and trials; () if it has no rows."""
+    X, y, weight, offset, trials = rows
     X, y = _numbers(X, dtype, number), aligned(y)
-    if known is not None:
-        columns = np.asarray(known, dtype).reshape(len(X), -1)
+    if trials is not None:
+        trials = np.asarray(trials, np.float64)
+        require_trials(trials, dtype)
+        offset = np.column_stack([0 * trials if offset is None else offset, trials])
+    if offset is not None:
+        columns = np.asarray(offset, dtype).reshape(len(X), -1)
         X = np.hstack([X, columns])
     weight = None if weight is None else aligned(weight)
     for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():

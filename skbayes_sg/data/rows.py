@@ -134,12 +134,12 @@ class InMemory(Data):
         return self.X.shape[0]
 
     @property
-    def offset(self) -> NDArray | None:
-        """Of the first output of each row, (n_rows,)."""
+    def known(self) -> NDArray | None:
+        """Known parts of the outputs of each row, (n_rows, n_known), the offset first."""
         if not self.n_known:
             return None
-        first = self.X[:, [self.n_features]]
-        return np.asarray(first.toarray() if sparse.issparse(first) else first, np.float64)[:, 0]
+        known = self.X[:, self.n_features :]
+        return np.asarray(known.toarray() if sparse.issparse(known) else known, np.float64)
 
     @property
     def is_dense(self) -> bool:

@@ -557,6 +557,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         var_weights: ArrayLike | None = None,
+        trials: ArrayLike | None = None,
         log_likelihood: bool = False,
         posterior_predictive: bool = False,
     ):
@@ -564,7 +565,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, offset, var_weights : array-like, optional
+        X, y, sample_weight, offset, var_weights, trials : array-like, optional
             The data of the fit, or others: held-out rows for `log_likelihood`, or X alone for
             `posterior_predictive`. Of an exposure the logarithm is the offset. Counts that
             have `var_weights` are sums in the tree.
@@ -622,9 +623,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         150
         """
         check_is_fitted(self, "model_")
-        metadata = RowMetadata(sample_weight, offset, var_weights)
+        metadata = RowMetadata(sample_weight, offset, var_weights, trials)
         if X is not None:
-            metadata = metadata_of_fit(self, *metadata)
+            metadata = metadata_of_fit(self, metadata)
         return export.to_arviz(self, X, y, metadata, log_likelihood, posterior_predictive)
 
 
@@ -796,8 +797,9 @@ def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
     require_offset(estimator, offset)
     if offset is None:
         return X
-    known = known_columns(offset, X.shape[0], estimator.model_.n_offsets)
-    if isinstance(estimator.model_, Response) and not estimator.model_.log_link:
+    model = estimator.model_
+    known = known_columns(offset, X.shape[0], model.n_offsets, model.n_given)
+    if isinstance(model, Response) and not model.log_link:
         X = X.astype(np.float64)
     return with_known(X, known)
 

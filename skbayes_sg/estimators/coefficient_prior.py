@@ -69,7 +69,7 @@ def prior_of(
     mean[model.dim - len(model.own) :] = model.own_mean
     if with_intercept and em is not None:
         rows = data.sample
-        guess = model.guess(rows.y, rows.weight, rows.offset)[0]
+        guess = model.guess(rows.y, rows.weight, rows.known)[0]
         model.unpack(mean)["intercept"][:] = model.unpack(guess)["intercept"]
     if em is None:
         return model.prior(_precision(estimator, model, _given_precision(estimator, model)), mean)

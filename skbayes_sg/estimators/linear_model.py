@@ -20,7 +20,9 @@ from skbayes_sg.data.row_metadata import (
     known_columns,
     metadata_of_fit,
     offset_of,
+    require_trials,
     with_known,
+    with_trials,
 )
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators import updating
@@ -375,6 +377,7 @@ class LinearModel(BayesianEstimator):
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         var_weights: ArrayLike | None = None,
+        trials: ArrayLike | None = None,
     ) -> NDArray:
         """Covariance of the draws of this fit in theory (math/stationary.md#predicted-covariance).
 
@@ -393,7 +396,7 @@ class LinearModel(BayesianEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, offset, var_weights :
+        X, y, sample_weight, offset, var_weights, trials :
             The data of the fit; of an exposure the logarithm is the offset.
 
         Returns
@@ -425,7 +428,8 @@ class LinearModel(BayesianEstimator):
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary distribution"
             )
-        metadata = metadata_of_fit(self, sample_weight, offset, var_weights)
+        given = RowMetadata(sample_weight, offset, var_weights, trials)
+        metadata = metadata_of_fit(self, given)
         posterior = self._posterior_of(X, y, metadata)
         if is_high_dimensional(posterior):
             raise ValueError(
@@ -817,7 +821,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         return replace(data, n_known=X.shape[1] - n_features)
 
     def _checked_rows(self, X, y, metadata: RowMetadata):
-        if metadata.var_weights is None:
+        if metadata.var_weights is None and metadata.trials is None:
             return super()._checked_rows(X, y, metadata)
         require_offset(self, metadata.offset)
         X, y, metadata = self._with_metadata(*self._validate_pair(X, y, reset=False), metadata)
@@ -831,8 +835,11 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         Where rows depend on y less its linear predictor alone, an offset is taken off y. It may be
         as far from zero as y, and X in single precision.
         """
-        weight, offset, counts = metadata
+        weight, offset, counts, trials = metadata
         known = None if offset is None else known_columns(offset, len(y), 1)
+        if trials is not None:
+            known = with_trials(offset, trials, X)
+            require_trials(known[:, 1], X.dtype)
         if counts is not None:
             k = counts_of_means(counts, len(y))
             if getattr(self, "noise_variance", None) is not None:  # k rows say no more of it
@@ -843,6 +850,8 @@ class LinearRegressor(BayesianRegressor, LinearModel):
                     of_means[:, :1] += known
                 known = of_means
         self._family.require_targets(y)
+        if known is not None:
+            self._family.require_together(y, known)
         if known is not None and self._family.has_location:
             y, known = y - known[:, 0], np.column_stack([0 * known[:, 0], known[:, 1:]])
             known = known if known.any() else None
@@ -860,7 +869,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
             y = y if in_partitions(y) else np.asarray(y)
             y, metadata = y - metadata.offset, metadata._replace(offset=None)
         source = source_of(X, y, metadata)
-        found = FirstPass(source, labels=False)
+        found = FirstPass(source, labels=False, require=self._family.require_together)
         if not found.n_weighted:
             raise ValueError(NO_WEIGHT)
 
@@ -904,12 +913,15 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         ValueError, TypeError
             If data or parameters are impossible; raised before any update.
         """
+        offset = offset_of(offset, exposure, self._family.log_link, X)
+        return self._updated_by(X, y, RowMetadata(sample_weight, offset, var_weights))
+
+    def _updated_by(self, X, y, metadata: RowMetadata) -> Self:
+        """`partial_fit`, given all that is known of the rows."""
         require_chunk(X)
         self._validate_parameters()
         X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
-        offset = offset_of(offset, exposure, self._family.log_link, X)
-        found = of_chunk(self, X, offset)
-        metadata = RowMetadata(sample_weight, offset, var_weights)
+        found = of_chunk(self, X, metadata.offset)
         data = self._rows(X, y, metadata, n_total=X.shape[0])
         warn(self._family.notices(data))
         update(self, data, self._make_model, found)
@@ -921,6 +933,8 @@ def of_draws(block: str) -> property:
 
     def drawn(estimator: Any) -> NDArray:
         model = estimator.model_
+        if block not in model.shapes:
+            raise AttributeError(f"the model of this fit has no parameter {block}")
         return model.natural(block, model.unpack(estimator.draws_)[block][..., 0])[1]
 
     return property(drawn)

@@ -32,7 +32,7 @@ from skbayes_sg.data import (
     is_stored,
 )
 from skbayes_sg.data.blockwise import entrywise, place
-from skbayes_sg.data.row_metadata import RowMetadata, known_columns
+from skbayes_sg.data.row_metadata import RowMetadata, known_columns, require_trials
 from skbayes_sg.frames import require_no_dates
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
 
@@ -48,6 +48,8 @@ class FirstPass:
     source : Source
     labels : bool
         Whether the targets are labels.
+    require : function, optional
+        Of targets and known columns of a block, which raises if they do not go together.
 
     Attributes
     ----------
@@ -66,11 +68,21 @@ class FirstPass:
         If a row is invalid; the message names it.
     """
 
-    def __init__(self, source: Source, labels: bool) -> None:
+    def __init__(
+        self, source: Source, labels: bool, require: Callable[..., None] | None = None
+    ) -> None:
         self._source = source
         chosen = source.sample_rows()
-        inspect = partial(_inspected, source.place, chosen, source.n_features, labels)
-        X, y, weight, found, totals, self.n_weighted = source.reduce(inspect, 0)
+        n_features = source.n_features
+        inspect = partial(_inspected, source.place, chosen, n_features, labels)
+
+        def inspected(batch: Batch) -> tuple:
+            found = inspect(batch)
+            if require is not None:
+                require(batch.y, batch.X[:, n_features:])
+            return found
+
+        X, y, weight, found, totals, self.n_weighted = source.reduce(inspected, 0)
         self.sample = Batch(
             np.concatenate(X), np.concatenate(y), np.concatenate(weight) if weight else None
         )
@@ -156,16 +168,19 @@ def require_chunk(X: Any) -> None:
 
 def source_of(X: Any, y: Any, metadata: RowMetadata) -> Source:
     """The rows of X, with one target and weight per row, and with offsets as last columns."""
-    weight, offset, _ = metadata
+    weight, offset, _, trials = metadata
     if in_partitions(X):
         from skbayes_sg.data.dask import OnWorkers
 
-        return OnWorkers(X, y, weight, offset)
+        return OnWorkers(X, y, weight, offset, trials)
     n_rows = X.shape[0]
     y = _column("y", y, n_rows)
     weight = None if weight is None else _column("sample_weight", weight, n_rows)
     known = None
-    if offset is not None:
+    if trials is not None:
+        known = metadata.known(X)
+        require_trials(known[:, 1], np.dtype(np.float32 if X.dtype == np.float32 else np.float64))
+    elif offset is not None:
         columns = np.asarray(offset).shape[1:]
         known = known_columns(offset, n_rows, columns[0] if columns else 1)
     return OnDisk(X, y, weight, known)
@@ -198,7 +213,8 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
         def over_blocks(self, X, *args, **kwargs):
             if not is_out_of_core(X):
                 return method(self, X, *args, **kwargs)
-            names = [name for name in ("offset", "exposure") if np.ndim(kwargs.get(name, 0))]
+            known = ("offset", "exposure", "trials")
+            names = [name for name in known if np.ndim(kwargs.get(name, 0))]
             if "random_state" in inspect.signature(method).parameters:
                 if in_partitions(X) and "mean" not in (*args, kwargs.get("kind")):
                     raise ValueError(

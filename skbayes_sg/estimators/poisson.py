@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from skbayes_sg.data import InMemory
-from skbayes_sg.diagnostics import systematic
+from skbayes_sg.estimators.dispersion import with_dispersion
 from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior
 
-_DISPERSED = 1.5  # intervals are then a fifth too narrow
-_CERTAIN = 5.0  # standard errors
-_TELLING, _TELLING_DRAWS = 10_000, 256  # rows and draws that tell the number of parameters
+_REMEDY = (
+    "counts vary so many times as much as those of Poisson do, and all intervals are too narrow; "
+    "take BayesianNegativeBinomialRegressor for counts (of rates, give the counts as y, and "
+    "exposure)"
+)
 
 
 class BayesianPoissonRegressor(LinearRegressor):
@@ -102,50 +101,6 @@ class BayesianPoissonRegressor(LinearRegressor):
     _family = Poisson
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
-        """Also Pearson's dispersion, of all rows or of a sample of them."""
-        data = posterior.data
-        found, error = self._dispersion(data.sample, data.n_rows / data.sample.n_rows)
-        self.diagnostics_["dispersion"] = found
-        if found > max(_DISPERSED, 1 + _CERTAIN * error):
-            warnings = [
-                *warnings,
-                f"dispersion is {found:.3g}: counts vary so many times as much as those of Poisson "
-                "do, and all intervals are too narrow; take BayesianNegativeBinomialRegressor for "
-                "counts (of rates, give the counts as y, and exposure)",
-            ]
+        """Also Pearson's dispersion."""
+        warnings = with_dispersion(self, posterior, warnings, _REMEDY)
         return super()._explained(posterior, warnings)
-
-    def _dispersion(self, rows: InMemory, more: float) -> tuple[float, float]:
-        """Pearson's dispersion and its standard error, of one row in `more`.
-
-        (y - mu)^2 / mu has mean 1 and variance 2 + 1 / mu, and a row of weight w counts as w rows.
-        Numbers that are not whole are no counts, but may be rates y = c / w of counts c of mean w
-        mu: then w (y - mu)^2 / mu has mean 1 and variance 2 + 1 / (w mu), and each row counts once.
-        Equal rows that are merged keep their sum. At the posterior mean the sum over n rows has
-        lost a degree of freedom for each effective parameter, of which there are as many as it is
-        below its mean over the draws (Spiegelhalter et al. 2002, section 2.1). Draws and the truth
-        are exchangeable: in the mean over data that mean is n, so that the ratio is about 1 also
-        where columns are more than rows; and it varies no more than the sum at the truth, which
-        bounds the error.
-        """
-        mean = np.append(self.coef_, self.intercept_)[None, : self.model_.dim]
-        mu = np.exp(self.model_.outputs(mean, rows.X)[0, 0].astype(np.float64))
-        weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
-        at_mean = weight * (rows.y - mu) ** 2 / mu
-        given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
-        counts = not (rows.y % 1).any()
-        n = weight.sum() if counts else given.sum()
-
-        some = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
-        flat, each = self.draws_.reshape(-1, self.model_.dim), self.draw_weights_
-        draws = systematic(np.tile(each, len(self.draws_)), min(_TELLING_DRAWS, len(flat)))
-        of_draws = self.model_.outputs(flat[draws], rows.some(some).X)[:, 0].astype(np.float64)
-        of_draws = np.exp(of_draws)
-        at_draws = weight[some] * (rows.y[some] - of_draws) ** 2 / of_draws
-        less = (at_draws.mean(axis=0) - at_mean[some]).sum() * rows.n_rows / len(some)
-        freedom = max(1.0, n - less / more)
-        given, each, mu = given[weight > 0], weight[weight > 0], mu[weight > 0]
-        each = each / given  # of a row as it was given
-        variance = each**2 * (2 + 1 / mu) if counts else 2 + 1 / (each * mu)
-        error = np.sqrt(given @ variance) / freedom
-        return float(at_mean.sum() / freedom), float(error)

@@ -133,7 +133,10 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """
         self._validate_parameters()
         offset = offset_of(offset, exposure, self._family.log_link, X)
-        metadata = RowMetadata(sample_weight, offset, var_weights)
+        return self._fitted_to(X, y, RowMetadata(sample_weight, offset, var_weights))
+
+    def _fitted_to(self, X, y, metadata: RowMetadata) -> Self:
+        """`fit`, given all that is known of the rows."""
         if self._fitted_in_blocks(X, y, metadata):
             return self
         X, y = self._validate_pair(X, y, reset=True)

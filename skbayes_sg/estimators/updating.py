@@ -105,7 +105,7 @@ def update(
     guess = stream.posterior.mode
     if is_first:
         posterior = Posterior(stream.model, data, stream.prior)
-        own = stream.model.guess(data.y, data.weight, data.offset)
+        own = stream.model.guess(data.y, data.weight, data.known)
         if posterior.log_prob(own)[0] > posterior.log_prob(guess)[0]:
             guess = own
     stream = stream.after(data, guess, factor, bytes_to_keep())

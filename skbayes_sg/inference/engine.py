@@ -429,7 +429,7 @@ def begin(
     sampler.asked_for = choice.given
     if sampler.needs_closed_form:  # draws of a conjugate posterior need no start
         rows = posterior.data.sample
-        mean = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight, rows.offset))
+        mean = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight, rows.known))
         target = target_of(posterior, mean, sampler, sampled)
         theta = np.repeat(mean.theta, options.chains(sampler, target), axis=0)
         theta = np.pad(theta, ((0, 0), (0, target.dim - posterior.dim)))
@@ -531,7 +531,7 @@ def _begin_one_by_one(
     sampler.asked_for = choice.given
     start_seed, *seeds = options.spawn(2 + _ROUNDS)
     sampled = Sampled(scales, scales.start(prior)[0], np.ones(scales.dim))
-    theta = posterior.model.guess(sample.y, sample.weight, sample.offset)
+    theta = posterior.model.guess(sample.y, sample.weight, sample.known)
     target = OneByOneTarget(posterior, sampled, theta)
     last, n_chains = options.last, 8 if options.n_chains == "auto" else int(options.n_chains)
     if last is not None and last.shape[1] == target.dim:

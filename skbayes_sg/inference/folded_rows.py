@@ -65,7 +65,8 @@ class Terms(NamedTuple):
 
     def residual_at(self, outputs: NDArray) -> NDArray:
         """The residuals at other outputs, if they were linear."""
-        return self.residual - np.einsum("kln,ln->kn", self.between, outputs - self.outputs)
+        change = (outputs - self.outputs)[: len(self.between)]  # what is given of rows stays
+        return self.residual - np.einsum("kln,ln->kn", self.between, change)
 
     def some(self, rows: NDArray) -> Terms:
         """Of these rows."""

@@ -95,7 +95,7 @@ class OneMode(Plan):
         """Over-dispersed around the mode, or where the last fit stopped."""
         sample = posterior.data.sample
         here = initial or InitialPoint(
-            posterior.model.guess(sample.y, sample.weight, sample.offset), None
+            posterior.model.guess(sample.y, sample.weight, sample.known), None
         )
         if last is not None:
             here = InitialPoint(last.mean(axis=0)[None], None)

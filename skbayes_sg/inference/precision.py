@@ -105,7 +105,7 @@ def _mean_information(posterior: Posterior, scales: Scales) -> float:
     coefficient does not depend on where its column has its zero.
     """
     sample, model = posterior.data.sample, posterior.model
-    theta = model.guess(sample.y, sample.weight, sample.offset)
+    theta = model.guess(sample.y, sample.weight, sample.known)
     here = posterior.of_sample.expand(theta, DIAGONAL).curvature.diagonal()
     here = here - posterior.prior.curvature(theta).diagonal()
     noise = 1.0 if posterior.prior.quadratic else np.exp(theta[0, -1])
@@ -348,7 +348,7 @@ def _step_by_step(
     """
     model, rows = posterior.predictor, posterior.data.sample
     one = scales if isinstance(scales, OnePrecision) else None
-    here = InitialPoint(model.guess(rows.y, rows.weight, rows.offset), None)
+    here = InitialPoint(model.guess(rows.y, rows.weight, rows.known), None)
     path, uninformed = [np.log(scales.of(posterior.prior))], np.zeros(len(scales.labels), bool)
     eta = scales.start(posterior.prior)
     for _ in range(_MOST_APPROXIMATIONS):

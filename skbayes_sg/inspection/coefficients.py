@@ -138,8 +138,8 @@ class CoefficientsDisplay:
             If matplotlib is not installed.
         """
         model, before = fitted_step(cls, estimator, OF_COEFFICIENTS, "coef_", "draws_")
-        if odds_ratio and not hasattr(model, "classes_"):
-            raise ValueError("odds_ratio: a regression has no odds; leave it out")
+        if odds_ratio and model.model_.ratio != "odds_ratio":
+            raise ValueError("odds_ratio: this regression has no odds; leave it out")
         names, panels = names_of_inputs(model, before), logit_names(model)
         chosen = _chosen(model, panels, classes)
         sign = -1.0 if is_turned(model, positive) else 1.0

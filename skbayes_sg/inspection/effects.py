@@ -53,7 +53,8 @@ def average_effects(
     """Average effect of each feature on predictions, with posterior intervals.
 
     Predictions are the probability of ``classes_[1]``, or of each of more than two classes, and the
-    expected response of a regression. Under each draw of the posterior predictions are averaged
+    expected response of a regression, which is the share of successes where y are out of trials.
+    Under each draw of the posterior predictions are averaged
     over the rows of X and compared; the table has the posterior of the comparison.
 
     Parameters
@@ -256,8 +257,9 @@ class _Averages:
         self.asking, self.model, self.scale = asking, model, scale
         self.estimator, _ = fitted_step(asking, model, REMEDY, "draws_")
         self.classes = list(getattr(self.estimator, "classes_", []))
-        if scale == "odds_ratio" and not self.classes:
-            raise ValueError('a regression has no odds; take "ratio", or "difference"')
+        self.has_odds = getattr(self.estimator.model_, "ratio", "") == "odds_ratio"
+        if scale == "odds_ratio" and not (self.classes or self.has_odds):
+            raise ValueError('this regression has no odds; take "ratio", or "difference"')
         if positive is not None:
             if len(self.classes) != 2:
                 raise ValueError("positive is a class of two; with more, each has a row")
@@ -321,9 +323,11 @@ class _Averages:
 
     def _quantity(self) -> str:
         """What is compared, in words."""
+        words = dict(zip(_SCALES, ("probability", "risk ratio", "odds ratio"), strict=True))
+        if not self.classes and self.has_odds:
+            return "share" if self.scale == "difference" else words[self.scale]
         if not self.classes:
             ratio = getattr(self.estimator.model_, "ratio", "") or "ratio of means"
             return "mean of y" if self.scale == "difference" else ratio.replace("_", " ")
-        words = dict(zip(_SCALES, ("probability", "risk ratio", "odds ratio"), strict=True))
         of_class = f" of {self.classes[0 if self.is_turned else 1]}"
         return words[self.scale] + (of_class if len(self.classes) == 2 else "")

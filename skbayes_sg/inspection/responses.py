@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from skbayes_sg import frames
 from skbayes_sg.data import of_blocks
-from skbayes_sg.data.row_metadata import offset_of
+from skbayes_sg.data.row_metadata import RowMetadata, offset_of
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.inspection.drawing import fitted_step
@@ -102,6 +103,22 @@ def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, ND
     return systematic(weights, n_each), np.full(n_each, 1 / n_each)
 
 
+def given_of(method: Callable, **known: Any) -> dict[str, Any]:
+    """What is known of rows, as far as it is given, for a method of an estimator.
+
+    Raises
+    ------
+    ValueError
+        If the method does not take it.
+    """
+    found = {name: each for name, each in known.items() if each is not None}
+    wrong = found.keys() - signature(method).parameters.keys()
+    if wrong:
+        name = type(method.__self__).__name__  # type: ignore[attr-defined]
+        raise ValueError(f"{', '.join(sorted(wrong))}: {name} takes none")
+    return found
+
+
 def warn_of_rows(what: str, counts: dict[str, int], n_rows: int) -> None:
     """Say how many rows are left out for want of a cell, by column."""
     if counts:
@@ -135,6 +152,7 @@ def prediction_summary(
     full: bool = False,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
+    trials: ArrayLike | None = None,
 ):
     """Posterior of the expected response of each row, with intervals.
 
@@ -148,7 +166,7 @@ def prediction_summary(
         Posterior probability of the intervals.
     full : bool, default=False
         All columns of `summary`, and not the main ones alone.
-    offset, exposure : float or array-like of shape (n_rows,), optional
+    offset, exposure, trials : float or array-like of shape (n_rows,), optional
         As in `predict`.
 
     Returns
@@ -161,7 +179,8 @@ def prediction_summary(
           each of more than two classes, and of the expected response of a regression. They are the
           uncertainty of the line.
         - ``obs_eti95_lb``, ``obs_eti95_ub``: of regressions, ends of an interval that holds a new
-          observation, noise and all: `predict_interval`.
+          observation, noise and all: `predict_interval`. Not of shares of successes, which become
+          numbers by `trials`.
         - if `full`: ``hdi95_lb``, ``hdi95_ub``, ``ess_bulk``, ``ess_tail``, ``r_hat`` and
           ``mcse_mean`` as in `summary`.
 
@@ -191,16 +210,19 @@ def prediction_summary(
     rows: Any = rows_of(X)
     estimator, before = fitted_step(prediction_summary, model, REMEDY, "draws_")
     parts, log_link = [], getattr(estimator.model_, "log_link", False)
-    known = offset_of(offset, exposure, log_link, rows)
+    offset = offset_of(offset, exposure, log_link, rows)
+    of_rows = given_of(estimator.predict, offset=offset, trials=trials)
+    known = RowMetadata(None, offset, trials=trials).known(rows)
     for _, each in under_draws(prediction_summary, model, rows, known):
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
         flat = rows_last.reshape(*each.shape[:2], -1)
         parts.append(figures_of(flat, estimator.draw_weights_, level, null=None, full=full))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     labels = frames.row_labels(rows)
-    if not hasattr(estimator, "classes_"):
+    has_shares = getattr(estimator.model_, "n_given", 0) > 0 and trials is None
+    if not (hasattr(estimator, "classes_") or has_shares):
         given = rows if before is None else before.transform(rows)
-        ends = estimator.predict_interval(given, level, offset=known)
+        ends = estimator.predict_interval(given, level, **of_rows)
         low, high = f"obs_eti{100 * level:g}_lb", f"obs_eti{100 * level:g}_ub"
         columns |= {low: ends[..., 0].ravel(), high: ends[..., 1].ravel()}
     return table_of_outputs(estimator, ["row"], [(label,) for label in labels], columns)

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtri
 
 from skbayes_sg.data import Batch
-from skbayes_sg.data.row_metadata import metadata_of_fit, offset_of
+from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit, offset_of
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import labels_by, names_of_inputs
@@ -37,6 +37,7 @@ def sandwich_summary(
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
     var_weights: ArrayLike | None = None,
+    trials: ArrayLike | None = None,
 ):
     """Coefficients with standard deviations that hold where the distribution of y is wrong.
 
@@ -59,7 +60,7 @@ def sandwich_summary(
         Probability of the intervals.
     scaler, reference : optional
         As in `summary`.
-    sample_weight, offset, exposure, var_weights : array-like, optional
+    sample_weight, offset, exposure, var_weights, trials : array-like, optional
         Those of the fit. A weight of k is k equal rows, which are independent without `groups`.
 
     Returns
@@ -109,7 +110,8 @@ def sandwich_summary(
     require_level(level)
     estimator, before = fitted_step(sandwich_summary, model, OF_COEFFICIENTS, "coef_", "draws_")
     offset = offset_of(offset, exposure, getattr(estimator.model_, "log_link", False), X)
-    metadata = metadata_of_fit(estimator, sample_weight, offset, var_weights)
+    known = RowMetadata(sample_weight, offset, var_weights, trials)
+    metadata = metadata_of_fit(estimator, known)
     rows = X if before is None else before.transform(X)
     given = Given.of_fit("sandwich_summary", estimator, rows, y, metadata)
     require_draws(estimator, "sandwich_summary")

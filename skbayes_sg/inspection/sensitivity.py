@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax, xlogy
 
-from skbayes_sg.data.row_metadata import metadata_of_fit
+from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit
 from skbayes_sg.diagnostics import r_hat_and_ess_bulk
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import logit_names, names_of_inputs
@@ -27,6 +27,7 @@ def prior_sensitivity(
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     var_weights: ArrayLike | None = None,
+    trials: ArrayLike | None = None,
 ):
     """How fast each marginal posterior changes with the power of the prior and of the likelihood.
 
@@ -42,7 +43,7 @@ def prior_sensitivity(
     X : array-like or sparse matrix of shape (n_rows, n_features)
         The rows of the fit.
     y : array-like of shape (n_rows,)
-    sample_weight, offset, var_weights : array-like, optional
+    sample_weight, offset, var_weights, trials : array-like, optional
         Those of the fit; of an exposure the logarithm is the offset.
 
     Returns
@@ -105,7 +106,8 @@ def prior_sensitivity(
     """
     estimator, before = fitted_step(prior_sensitivity, model, OF_COEFFICIENTS, "coef_", "draws_")
     rows = X if before is None else before.transform(X)
-    metadata = metadata_of_fit(estimator, sample_weight, offset, var_weights)
+    known = RowMetadata(sample_weight, offset, var_weights, trials)
+    metadata = metadata_of_fit(estimator, known)
     given = Given.of_fit("prior_sensitivity", estimator, rows, y, metadata)
     require_draws(estimator, "prior_sensitivity")
     kept, draws = kept_draws(estimator)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sg import frames
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.names import labels_by
-from skbayes_sg.inspection.responses import REMEDY, rows_of, table_of_outputs
+from skbayes_sg.inspection.responses import REMEDY, given_of, rows_of, table_of_outputs
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.linalg.sizes import elements_at_a_time
 
@@ -24,6 +24,7 @@ def totals(
     level: float = 0.95,
     offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
+    trials: ArrayLike | None = None,
 ):
     """Sums of predictions over rows, with posterior intervals.
 
@@ -40,7 +41,7 @@ def totals(
         means, whose uncertainty does not, as the rows share the parameters.
     level : float in (0, 1), default=0.95
         Posterior probability of the equal-tailed intervals.
-    offset, exposure : float or array-like of shape (n_rows,), optional
+    offset, exposure, trials : float or array-like of shape (n_rows,), optional
         As in `predict`.
 
     Returns
@@ -81,8 +82,9 @@ def totals(
     labels, member = np.array(["all"]), np.zeros(n_rows, int)
     if by is not None:
         labels, member = labels_by("by", by, rows)
-    known = {"offset": offset, "exposure": exposure}
-    given = {name: np.asarray(each) for name, each in known.items() if each is not None}
+    known = {"offset": offset, "exposure": exposure, "trials": trials}
+    taken = given_of(estimator.predict_draws, **known)
+    given = {name: np.asarray(each) for name, each in taken.items()}
     rng, total = np.random.default_rng(0), None
     n_blocks = 1 + n_rows * estimator.draws_[..., 0].size // elements_at_a_time()
     for some in np.array_split(np.arange(n_rows), min(n_rows, n_blocks)):

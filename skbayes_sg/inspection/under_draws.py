@@ -32,7 +32,7 @@ class Given(NamedTuple):
     def to(cls, estimator: Any, X: Any, y: Any, metadata: Any) -> Given:
         """Validate X, y and what else is known of the rows for an estimator."""
         if y is None:
-            return cls(estimator._to_predict(X, metadata.offset)[1], None, None, None)
+            return cls(estimator._to_predict(X, metadata.known(X))[1], None, None, None)
         X, y, weight = estimator._checked_rows(X, y, metadata)
         if hasattr(estimator, "classes_"):
             y = np.searchsorted(estimator.classes_, y)

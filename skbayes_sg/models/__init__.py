@@ -4,6 +4,7 @@ Imports data, linalg and priors.
 """
 
 from skbayes_sg.models.base import Model, NullDirections
+from skbayes_sg.models.binomial import BetaBinomial, Binomial
 from skbayes_sg.models.drbm import DRBM
 from skbayes_sg.models.gamma import Gamma
 from skbayes_sg.models.linear import Linear
@@ -17,6 +18,8 @@ from skbayes_sg.models.student import Student
 __all__ = [
     "DRBM",
     "MLP",
+    "BetaBinomial",
+    "Binomial",
     "Gamma",
     "GaussianMLP",
     "Linear",

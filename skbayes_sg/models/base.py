@@ -57,6 +57,9 @@ class Model(ABC):
     """Whether X may be a block of CSR rows, shared by the chains."""
     fixed_inputs = False
     """Whether the right factors of scores are independent of theta; control variates need it."""
+    n_given = 0
+    """Numbers of a row that no parameter moves, such as trials: the last of its outputs, and of the
+    columns of X beyond the features, where they follow an offset."""
     conjugate = False
     """Whether the posterior is of the prior's family, so that one expansion gives it exactly."""
 
@@ -157,8 +160,10 @@ class Model(ABC):
     def init(self, rng: np.random.Generator) -> NDArray:
         """A starting point, shape (1, dim)."""
 
-    def guess(self, y: NDArray, weight: NDArray | None, offset: NDArray | None = None) -> NDArray:
-        """Start of the search for the mode, (1, dim), from rows and offsets; by default zero.
+    def guess(self, y: NDArray, weight: NDArray | None, known: NDArray | None = None) -> NDArray:
+        """Start of the search for the mode, (1, dim), from rows; by default zero.
+
+        `known` are their columns beyond the features, (n, n_known), the offset first.
 
         Under a learned precision its intercepts are the prior's means.
         """
@@ -270,6 +275,10 @@ class Response(Model):
     @classmethod
     def require_targets(cls, y: NDArray) -> None:
         """Raise ValueError for numbers that the model does not have; by default it has all."""
+
+    @classmethod
+    def require_together(cls, y: NDArray, known: NDArray) -> None:
+        """Raise ValueError for numbers that do not go with known columns of their rows."""
 
     @classmethod
     def notices(cls, data: Data) -> list[str]:

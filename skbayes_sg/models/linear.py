@@ -60,7 +60,7 @@ class Linear(Predictor, Response):
         mean = np.broadcast_to(mean, precision.shape)[:-1]
         return NormalInverseGammaPrior(precision[:-1], self.noise_prior, mean, **units)
 
-    def guess(self, y: NDArray, weight: NDArray | None, offset: NDArray | None = None) -> NDArray:
+    def guess(self, y: NDArray, weight: NDArray | None, known: NDArray | None = None) -> NDArray:
         """Mean and log variance of y: a scoring step lowers the log noise by at most 1."""
         theta = np.zeros((1, self.dim))
         blocks = self.unpack(theta)

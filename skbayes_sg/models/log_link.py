@@ -59,13 +59,13 @@ class LogLink(Family, Response):
         mean = float(mass @ loss)
         return mean, float(mass @ (loss - mean) ** 2)
 
-    def guess(self, y: NDArray, weight: NDArray | None, offset: NDArray | None = None) -> NDArray:
+    def guess(self, y: NDArray, weight: NDArray | None, known: NDArray | None = None) -> NDArray:
         """The intercept under which y has its sum, as if one row more had a mean of one half."""
         theta = np.zeros((1, self.dim))
         if self.fit_intercept:
             weights = np.ones(len(y)) if weight is None else weight.astype(np.float64)
-            exposure = np.ones(len(y)) if offset is None else np.exp(offset)
-            total = weights @ exposure + (1.0 if offset is None else exposure.mean())
+            exposure = np.ones(len(y)) if known is None else np.exp(known[:, 0])
+            total = weights @ exposure + (1.0 if known is None else exposure.mean())
             mean = (weights @ y.astype(np.float64) + 0.5) / total
             theta[0, self._n_coef] = np.log(mean)
         return theta

@@ -40,7 +40,7 @@ class Ordinal(Family, Classification):
         super().__init__(n_features, fit_intercept)
         self.has_other_curvature = self.n_classes > 2  # of two classes it is logistic regression
 
-    def guess(self, y: NDArray, weight: NDArray | None, offset: NDArray | None = None) -> NDArray:
+    def guess(self, y: NDArray, weight: NDArray | None, known: NDArray | None = None) -> NDArray:
         """The cut points under which classes have their shares, as if each had half a row more."""
         shares = np.bincount(y, weight, self.n_classes) + 0.5
         cuts = logit(np.cumsum(shares)[:-1] / shares.sum())
@@ -48,8 +48,8 @@ class Ordinal(Family, Classification):
         theta[0, self.dim - len(self.own) :] = np.log(np.diff(cuts))
         if self.fit_intercept:
             theta[0, self._n_coef] = -cuts[0]
-            if offset is not None:
-                theta[0, self._n_coef] -= np.average(offset, weights=weight)
+            if known is not None:
+                theta[0, self._n_coef] -= np.average(known[:, 0], weights=weight)
         return theta
 
     def thresholds(self, draws: NDArray, intercepts: NDArray) -> NDArray:

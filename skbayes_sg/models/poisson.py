@@ -36,6 +36,10 @@ class Poisson(LogLink):
     def variance(self, outputs: NDArray) -> NDArray:
         return self.mean(outputs)
 
+    def excess_kurtosis(self, outputs: NDArray) -> NDArray:
+        """Of y, (chains, n)."""
+        return 1 / self.mean(outputs)
+
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:
         """y eta - mu - log y!"""
         return y * outputs[:, 0] - self.mean(outputs) - gammaln(y + 1)

@@ -142,6 +142,16 @@ class Predictor(Model):
             z = self.plus_known(z, given)
         return z if dtype is None else z.astype(dtype, copy=False)
 
+    def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
+        """Outputs with an offset, and behind them the numbers that are given of each row."""
+        if not self.n_given:
+            return super().plus_known(outputs, X)
+        known = dense(X[..., self.shapes["coef"][1] :]).swapaxes(-1, -2)
+        outputs[:, :1] += known[..., :1, :]
+        given = known[..., 1:, :]
+        given = np.broadcast_to(given, (len(outputs), *given.shape[-2:]))
+        return np.concatenate([outputs, given], axis=1)
+
     def output_variance(self, root: NDArray, X: NDArray) -> NDArray:
         """Variance of the one output of each row under N(., root root^T), (n,).
 
@@ -314,7 +324,8 @@ class Family(Predictor):
     A family is its f: log density (`value`), gradient (`residual`) and curvature (`expected` and
     `observed_at`) in the outputs of a row. These are eta, and the parameters that all rows share,
     `own`, such as the logarithm of a dispersion. Outputs are in double precision: differences of
-    special functions lose half of their digits.
+    special functions lose half of their digits. Numbers that are given of each row, `n_given`,
+    follow them: `residual`, `expected` and `observed_at` have no entries for these.
 
     Parameters
     ----------
@@ -371,7 +382,7 @@ class Family(Predictor):
         deviation = self.outputs(root.T, self.features(X))  # along each column, (D, outputs, n)
         spread = symmetric_root(outer_products(deviation))
         nodes, weights = normal_nodes(self.widest)
-        at_nodes = (spread @ nodes.T).transpose(2, 1, 0) + outputs
+        at_nodes = self.moved(outputs, (spread @ nodes.T).transpose(2, 1, 0))
         residual = self.residual(at_nodes, y)
         between = self.observed_at(at_nodes, y) if observed else self.expected(at_nodes)
         return np.tensordot(weights, residual, 1), np.tensordot(weights, between, 1)
@@ -391,6 +402,16 @@ class Family(Predictor):
 
     # -- expansion around an anchor ------------------------------------------------------------
 
+    def moved(self, outputs: NDArray, change: NDArray) -> NDArray:
+        """Outputs ([chains,] outputs [+ n_given], n) and a change of them, (chains, outputs, n)."""
+        outputs = outputs.astype(np.float64, copy=False)
+        learned, given = outputs[..., : self.widest, :], outputs[..., self.widest :, :]
+        after = learned + change
+        if not given.size:
+            return after
+        given = np.broadcast_to(given, (len(after), *given.shape[-2:]))
+        return np.concatenate([after, given], axis=1)
+
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
         """Outputs, y, and value, residual and curvature of the row."""
         outputs = outputs.astype(np.float64, copy=False)
@@ -399,7 +420,7 @@ class Family(Predictor):
 
     def difference(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
         outputs, y, _, residual, _ = at_anchor
-        after = self.residual(outputs.astype(np.float64) + change, y)
+        after = self.residual(self.moved(outputs, change), y)
         return (after - residual).astype(change.dtype, copy=False)
 
     def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
@@ -410,7 +431,7 @@ class Family(Predictor):
         self, change: NDArray, at_anchor: tuple[NDArray, ...]
     ) -> tuple[NDArray, NDArray]:
         outputs, y, there, residual, _ = at_anchor
-        after = outputs.astype(np.float64) + change
+        after = self.moved(outputs, change)
         value = self.value(after, y) - there - (residual * change).sum(axis=1)
         return value, (self.residual(after, y) - residual).astype(change.dtype, copy=False)
 

@@ -170,19 +170,7 @@ class Softmax(Categorical, Predictor):
                 return residual, self.residual_root(z).reshape(1, 1, -1) ** 2
             return residual, _between(softmax(z)[0])
         if self.n_logits == 1:
-            mean, sd = z[0, 0], np.sqrt(self.output_variance(root, X))
-            nodes, weights = normal_nodes(1)
-            each = expit(mean + sd * nodes.astype(mean.dtype))
-            p, slope = weights @ each, weights @ (each * (1 - each))
-            # A logistic variable less a wide normal one is nearly normal, of the sum of both
-            # variances: from three logits on ten nodes are too few, and the error of p is below
-            # 0.002 there.
-            wide = sd > 3.0
-            if wide.any():
-                scale = np.sqrt(sd[wide] ** 2 + np.pi**2 / 3)
-                at = mean[wide] / scale
-                p[wide] = ndtr(at)
-                slope[wide] = np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi))
+            p, slope = of_normal_logits(z[0, 0], np.sqrt(self.output_variance(root, X)))
             p, slope = p.astype(z.dtype, copy=False), slope.astype(z.dtype, copy=False)
             return (0.5 * (y + 1) - p)[None], slope[None, None]
         # of the logits along each column, (D, logits, n)
@@ -272,6 +260,22 @@ def _between(p: NDArray) -> NDArray:
     between = p[:, None] * -p
     between[range(len(p)), range(len(p))] += p
     return between
+
+
+def of_normal_logits(mean: NDArray, sd: NDArray) -> tuple[NDArray, NDArray]:
+    """Means of p and of p (1 - p) over normal logits, (n,) each."""
+    nodes, weights = normal_nodes(1)
+    each = expit(mean + sd * nodes.astype(mean.dtype))
+    p, slope = weights @ each, weights @ (each * (1 - each))
+    # A logistic variable less a wide normal one is nearly normal, of the sum of both variances:
+    # from three logits on ten nodes are too few, and the error of p is below 0.002 there.
+    wide = sd > 3.0
+    if wide.any():
+        scale = np.sqrt(sd[wide] ** 2 + np.pi**2 / 3)
+        at = mean[wide] / scale
+        p[wide] = ndtr(at)
+        slope[wide] = np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi))
+    return p, slope
 
 
 def sigmoid(z: NDArray) -> NDArray:

@@ -118,7 +118,7 @@ class Student(Family, Response):
     def width(self, outputs: NDArray) -> NDArray:
         return np.broadcast_to(self._shared(outputs)[0], outputs[:, 0].shape)
 
-    def guess(self, y: NDArray, weight: NDArray | None, offset: NDArray | None = None) -> NDArray:
+    def guess(self, y: NDArray, weight: NDArray | None, known: NDArray | None = None) -> NDArray:
         """The median of y as intercept; scale and degrees of freedom as in the prior."""
         theta = np.zeros((1, self.dim))
         theta[0, -2:] = self.own_mean

@@ -580,7 +580,7 @@ class NormalPath:
         here = self.posterior.with_prior(prior)
         if not self._nodes:
             rows = self.posterior.data.sample
-            theta, precision = here.model.guess(rows.y, rows.weight, rows.offset), None
+            theta, precision = here.model.guess(rows.y, rows.weight, rows.known), None
         else:
             near = self.near(rho)
             if abs(near.rho - rho) <= within:

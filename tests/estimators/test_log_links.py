@@ -19,6 +19,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
 )
 from skbayes_sg.data import InMemory
+from skbayes_sg.estimators import dispersion
 from skbayes_sg.models import Gamma, NegativeBinomial, Poisson
 
 EACH = {
@@ -341,7 +342,7 @@ def test_the_dispersion_of_a_sample_lacks_its_share_of_the_degrees_of_freedom():
     y = rng.poisson(5.0, 400).astype(float)
     model = BayesianPoissonRegressor(prior_precision=1e-3, random_state=0).fit(X, y)
     rows = InMemory.of(X, y)
-    freedom = {more: 1 / model._dispersion(rows, more)[0] for more in (1.0, 10.0, 1e9)}
+    freedom = {more: 1 / dispersion.pearson(model, rows, more)[0] for more in (1.0, 10.0, 1e9)}
     lost = freedom[1e9] - freedom[1.0]
     assert lost > 0
     assert freedom[1e9] - freedom[10.0] == pytest.approx(0.1 * lost, rel=1e-6)

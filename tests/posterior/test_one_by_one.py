@@ -20,7 +20,7 @@ from skbayes_sg import (
 from skbayes_sg.callbacks import TimeLimit
 from skbayes_sg.chains import run
 from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
-from skbayes_sg.data.row_metadata import metadata_of_fit
+from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit
 from skbayes_sg.inference.diagnose import of_disagreement
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg.scores import dense
@@ -181,7 +181,7 @@ def test_chains_follow_a_law_that_is_known(n_rows, seed):
     exact = BayesianLinearRegressionSGFS(n_draws=400, random_state=seed).fit(X, y)
     independent = np.append(exact.draws_, np.log(exact.prior_precision_draws_), axis=2)
 
-    posterior = exact._posterior_of(X, y, metadata_of_fit(exact, None, None, None))
+    posterior = exact._posterior_of(X, y, metadata_of_fit(exact, RowMetadata()))
     scales = Hyperprior().of(posterior)
     mean = independent.mean(axis=(0, 1))
     sampled = Sampled(scales, mean[-1:], np.ones(1))

@@ -1,0 +1,73 @@
+"""Whether counts vary more than their model says: Pearson's dispersion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.data import InMemory
+from skbayes_sg.diagnostics import systematic
+from skbayes_sg.posterior import Posterior
+
+_DISPERSED = 1.5  # intervals are then a fifth too narrow
+_CERTAIN = 5.0  # standard errors
+_TELLING, _TELLING_DRAWS = 10_000, 256  # rows and draws that tell the number of parameters
+
+
+def with_dispersion(
+    estimator: Any, posterior: Posterior, warnings: list[str], remedy: str
+) -> list[str]:
+    """Warnings, and one of counts that vary too much; the figure goes to `diagnostics_`.
+
+    It is that of all rows, or of a sample of them.
+    """
+    data = posterior.data
+    found, error = pearson(estimator, data.sample, data.n_rows / data.sample.n_rows)
+    estimator.diagnostics_["dispersion"] = found
+    if not found > max(_DISPERSED, 1 + _CERTAIN * error):
+        return warnings
+    return [*warnings, f"dispersion is {found:.3g}: {remedy}"]
+
+
+def pearson(estimator: Any, rows: InMemory, more: float) -> tuple[float, float]:
+    """Pearson's dispersion and its standard error, of one row in `more`.
+
+    With the mean mu and the variance v that the model has for y, (y - mu)^2 / v has mean 1, and
+    the variance 2 + k with the excess kurtosis k of y; a row of weight w counts as w rows. Numbers
+    that are not whole are no counts, but may be rates y = c / w of counts c: then
+    w (y - mu)^2 / v has mean 1 and variance 2 + k / w, and each row counts once. Equal rows that
+    are merged keep their sum. At the posterior mean the sum over n rows has lost a degree of
+    freedom for each effective parameter, of which there are as many as it is below its mean over
+    the draws (Spiegelhalter et al. 2002, section 2.1). Draws and the truth are exchangeable: in the
+    mean over data that mean is n, so that the ratio is about 1 also where columns are more than
+    rows; and it varies no more than the sum at the truth, which bounds the error.
+    """
+    model = estimator.model_
+    mean = np.append(estimator.coef_, estimator.intercept_)[None, : model.dim]
+    outputs = model.outputs(mean, rows.X).astype(np.float64)
+    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
+    at_mean = weight * _squares(model, outputs, rows.y)[0]
+    given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
+    counts = not (rows.y % 1).any()
+    n = weight.sum() if counts else given.sum()
+
+    some = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
+    flat, each = estimator.draws_.reshape(-1, model.dim), estimator.draw_weights_
+    draws = systematic(np.tile(each, len(estimator.draws_)), min(_TELLING_DRAWS, len(flat)))
+    of_draws = model.outputs(flat[draws], rows.some(some).X).astype(np.float64)
+    at_draws = weight[some] * _squares(model, of_draws, rows.y[some])
+    less = (at_draws.mean(axis=0) - at_mean[some]).sum() * rows.n_rows / len(some)
+    freedom = max(1.0, n - less / more)
+    given, each = given[weight > 0], weight[weight > 0]
+    excess = model.excess_kurtosis(outputs)[0][weight > 0]
+    each = each / given  # of a row as it was given
+    variance = each**2 * (2 + excess) if counts else 2 + excess / each
+    error = np.sqrt(given @ variance) / freedom
+    return float(at_mean.sum() / freedom), float(error)
+
+
+def _squares(model: Any, outputs: NDArray, y: NDArray) -> NDArray:
+    """Squared differences of y from its mean in units of its variance, (chains, n)."""
+    return (y - model.mean(outputs)) ** 2 / model.variance(outputs)
