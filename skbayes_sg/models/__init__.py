@@ -5,6 +5,7 @@ Imports data, linalg and priors.
 
 from skbayes_sg.models.base import Model, NullDirections
 from skbayes_sg.models.binomial import BetaBinomial, Binomial
+from skbayes_sg.models.checks import check_family
 from skbayes_sg.models.drbm import DRBM
 from skbayes_sg.models.gamma import Gamma
 from skbayes_sg.models.linear import Linear
@@ -30,4 +31,5 @@ __all__ = [
     "Poisson",
     "Softmax",
     "Student",
+    "check_family",
 ]
