@@ -396,4 +396,5 @@ def _metadata(sample_weight, offset, trials) -> RowMetadata:
 def _deviance(y: NDArray, trials: NDArray, p: NDArray) -> NDArray:
     """Twice the log likelihood of each row that is lost against its own share, (n_rows,)."""
     left = trials - y
-    return 2 * (xlogy(y, y / (trials * p)) + xlogy(left, left / (trials * (1 - p))))
+    of_own = xlogy(y, y) + xlogy(left, left)
+    return 2 * (of_own - xlogy(y, trials * p) - xlogy(left, trials * (1 - p)))

@@ -79,8 +79,12 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
 
         A sample of the rows does not tell whether it is constant: events may be rare.
         """
-        data = posterior.data
-        is_constant = data.sample is data and bool((data.sample.y == data.sample.y[0]).all())
+        data, rows = posterior.data, posterior.data.sample
+        y = rows.y
+        if posterior.model.n_given:  # of a number of trials
+            assert rows.known is not None
+            y = y / rows.known[:, -1]
+        is_constant = rows is data and bool((y == y[0]).all())
         return [_CONSTANT] if is_constant else super()._explained(posterior, warnings)
 
     def _checked_rows(self, X, y, metadata: RowMetadata):

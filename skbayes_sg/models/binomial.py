@@ -17,6 +17,7 @@ from skbayes_sg.models.softmax import of_normal_logits
 _SINGLE = 50  # trials, up to which no counts are put together in cells
 _TERMS = 32  # of a tail that are added up one by one
 _NODES = 8  # of the rule for longer tails
+_MOST = 80.0  # logits, from where on exponentials overflow in single precision
 _TINY = 1e-12  # the least parameter of a Beta variable that can be drawn
 
 
@@ -169,7 +170,7 @@ class Binomial(Family, Response):
     def difference(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
         """-n p q (e^c - 1) / (q + p e^c), without a difference of nearly equal numbers."""
         p, q, n = at_anchor
-        return -n * p * q * self._parts(change, p, q)[0]
+        return -n * p * q * _parts(change, p, q)[0]
 
     def remainder(self, change: NDArray, at_anchor: tuple[NDArray, ...]) -> NDArray:
         p, q, n = at_anchor
@@ -180,19 +181,23 @@ class Binomial(Family, Response):
     ) -> tuple[NDArray, NDArray]:
         """-n (log(q + p e^c) - p c)"""
         p, q, n = at_anchor
-        ratio, log_sum = self._parts(change, p, q)
-        return (n * (p * change - log_sum))[:, 0], -n * p * q * ratio
+        ratio, beyond = _parts(change, p, q)
+        return (-n * beyond)[:, 0], -n * p * q * ratio
 
-    @staticmethod
-    def _parts(change: NDArray, p: NDArray, q: NDArray) -> tuple[NDArray, NDArray]:
-        """(e^c - 1) / (q + p e^c), and log(q + p e^c); both by e^-|c|, which cannot overflow."""
-        up = change > 0
-        less = np.expm1(-np.abs(change))
-        own, other = np.where(up, p, q), np.where(up, q, p)
-        total = np.maximum(own + other * (1 + less), np.finfo(change.dtype).tiny)
-        near = np.log1p(np.maximum(other * less, -0.5))
-        log_sum = np.where(other * less > -0.5, near, np.log(total))
-        return np.where(up, -less, less) / total, np.maximum(change, 0) + log_sum
+
+def _parts(change: NDArray, p: NDArray, q: NDArray) -> tuple[NDArray, NDArray]:
+    """(e^c - 1) / (q + p e^c), and log(q + p e^c) - p c.
+
+    The second is the same for failures, of which p and q, and c and -c change places. Both are
+    computed for what is rarer of the two, whose numbers do not cancel.
+    """
+    sign = np.where(p <= q, 1, -1).astype(change.dtype)
+    along, rarer = sign * change, np.minimum(p, q)
+    growth = np.expm1(np.minimum(along, _MOST))
+    grown = rarer * growth
+    return sign * growth / (1 + grown), np.log1p(grown) + np.maximum(
+        along - _MOST, 0
+    ) - rarer * along
 
 
 class Cells(NamedTuple):
@@ -338,17 +343,18 @@ def log_ways(n: NDArray, y: NDArray) -> NDArray:
 
 def _log_rising(log_x: NDArray, x: NDArray, k: NDArray) -> NDArray:
     """Logarithm of x (x + 1) ... (x + k - 1)."""
-    return np.where(k > 0, log_x + gammaln(x + k) - gammaln(x + 1), 0.0)
+    return np.where(k > 0, log_x + gammaln(x + np.maximum(k, 1)) - gammaln(x + 1), 0.0)
 
 
 def _slope(x: NDArray, k: NDArray) -> NDArray:
     """x times its derivative."""
-    return np.where(k > 0, 1 + x * (psi(x + k) - psi(x + 1)), 0.0)
+    return np.where(k > 0, 1 + x * (psi(x + np.maximum(k, 1)) - psi(x + 1)), 0.0)
 
 
 def _bend(x: NDArray, k: NDArray) -> NDArray:
     """x^2 times its second derivative."""
-    return np.where(k > 0, x**2 * (polygamma(1, x + k) - polygamma(1, x + 1)) - 1, 0.0)
+    more = polygamma(1, x + np.maximum(k, 1)) - polygamma(1, x + 1)
+    return np.where(k > 0, x**2 * more - 1, 0.0)
 
 
 def _by_nodes(eta: NDArray, a: NDArray, n: NDArray, y: NDArray) -> NDArray:

@@ -152,6 +152,7 @@ def may_have_many_parameters(path, node, owner):
     many = {
         ("Posterior", "of"),
         ("LinearModel", "summary"),
+        ("LinearModel", "predicted_covariance"),
         ("BayesianEstimator", "to_arviz"),
         ("BayesianRegressor", "fit"),
         ("LinearRegressor", "partial_fit"),
