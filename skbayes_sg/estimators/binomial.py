@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,7 +129,6 @@ class BayesianBinomialRegressor(LinearRegressor):
     (array([0.3, 0.3]), array([30., 30.]))
     """
 
-    _: KW_ONLY
     overdispersed: bool = False
 
     @property
@@ -254,8 +253,23 @@ class BayesianBinomialRegressor(LinearRegressor):
 
     # -- predictions --------------------------------------------------------------------------
 
+    @overload  # type: ignore[override]
+    def predict(
+        self, X, return_std: Literal[False] = False, *, offset=None, trials=None
+    ) -> NDArray: ...
+
+    @overload
+    def predict(
+        self, X, return_std: Literal[True], *, offset=None, trials=None
+    ) -> tuple[NDArray, NDArray]: ...
+
+    @overload
+    def predict(
+        self, X, return_std: bool = False, *, offset=None, trials=None
+    ) -> NDArray | tuple[NDArray, NDArray]: ...
+
     @in_blocks()
-    def predict(  # type: ignore[override]
+    def predict(
         self, X, return_std: bool = False, *, offset=None, trials=None
     ) -> NDArray | tuple[NDArray, NDArray]:
         """Posterior mean of the share of successes, or of their number in so many trials.

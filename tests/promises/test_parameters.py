@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from conftest import differences, leaves
-from helpers import scaled_iris
+from helpers import OfManyTrials, scaled_iris
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -33,6 +33,7 @@ COEFFICIENTS = [
     BayesianLinearRegressionSGFS,
     BayesianRobustRegressor,
     *LOG_LINKS,
+    OfManyTrials,
 ]
 NETWORKS = [BayesianMLPClassifier, DRBMClassifier]
 EACH = pytest.mark.parametrize("cls", [*COEFFICIENTS, *NETWORKS, BayesianMLPRegressor])
@@ -50,7 +51,12 @@ def iris():
 ORDER = (
     *("hidden_layer_sizes", "activation", "n_hidden"),  # of the model, as in MLPClassifier
     *("sampler", "prior_precision"),
-    *("categories", "noise_variance", "noise_prior"),  # of the model, as the next two
+    *(
+        "categories",
+        "noise_variance",
+        "noise_prior",
+        "overdispersed",
+    ),  # of the model, as the next two
     *("fit_intercept", "intercept_precision"),
     *("prior_mean", "prior", "prior_groups", "new_levels", "forgetting_factor"),
     "temperature",

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skbayes_sg import (
+    BayesianBinomialRegressor,
     BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
@@ -249,6 +250,8 @@ def test_systematic_resampling_keeps_each_share_to_one_draw(seed):
 OTHERS = [
     (BayesianPoissonRegressor(**SHORT), COUNTS),
     (BayesianNegativeBinomialRegressor(**SHORT), COUNTS),
+    (BayesianBinomialRegressor(**SHORT), COUNTS),
+    (BayesianBinomialRegressor(overdispersed=True, **SHORT), COUNTS),
     (BayesianGammaRegressor(**SHORT), np.exp(NUMBERS)),
     (BayesianRobustRegressor(**SHORT), NUMBERS),
     (BayesianOrdinalClassifier(**SHORT), np.digitize(NUMBERS, [-1, 1])),
@@ -265,7 +268,8 @@ OTHERS = [
 @pytest.mark.parametrize("compact", [True, False])
 def test_skops_loads_every_estimator_by_the_trusted_types(model, y, compact):
     io = pytest.importorskip("skops.io")
-    one = clone(model).fit(X, y)
+    known = {"trials": y.max()} if isinstance(model, BayesianBinomialRegressor) else {}
+    one = clone(model).fit(X, y, **known)
     one = one.compact() if compact else one
     twin = io.loads(io.dumps(one), trusted=trusted_types())
     np.testing.assert_array_equal(predicted(twin), predicted(one))

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from conftest import differences, leaves
+from helpers import OfManyTrials
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -81,7 +82,7 @@ GIVEN = TINY | {"prior_precision": 1.0}  # how it is sampled is the same in all 
 ALONE = TINY | {"n_chains": 1}  # each chain of a network looks for a mode
 
 
-OF_FRACTIONS = (  # checks whose y is not whole, which no negative binomial variable is
+OF_FRACTIONS = (  # checks whose y is not whole, which no such count is
     "check_fit_check_is_fitted",
     "check_fit_idempotent",
     "check_n_features_in",
@@ -94,7 +95,7 @@ OF_FRACTIONS = (  # checks whose y is not whole, which no negative binomial vari
 
 def refused(estimator):
     """Checks that an estimator does not pass, with the reason."""
-    if isinstance(estimator, BayesianNegativeBinomialRegressor):
+    if isinstance(estimator, (BayesianNegativeBinomialRegressor, OfManyTrials)):
         return dict.fromkeys(OF_FRACTIONS, "y is not whole")
     return {}
 
@@ -112,6 +113,8 @@ def every_check_of(*estimators):
     BayesianLinearRegressionSGFS(**TINY),
     BayesianPoissonRegressor(**GIVEN),
     BayesianNegativeBinomialRegressor(**GIVEN),
+    OfManyTrials(**GIVEN),
+    OfManyTrials(**GIVEN, overdispersed=True),
     BayesianGammaRegressor(**GIVEN),
     BayesianOrdinalClassifier(**GIVEN),
     BayesianRobustRegressor(**GIVEN),
@@ -151,6 +154,7 @@ def test_estimator_checks_at_more_settings(estimator, check):
     BayesianLinearRegressionSGFS(),
     BayesianPoissonRegressor(),
     BayesianNegativeBinomialRegressor(),
+    OfManyTrials(),
     BayesianGammaRegressor(),
     BayesianOrdinalClassifier(),
     BayesianRobustRegressor(),

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import TRIALS, OfManyTrials
 from sklearn.base import clone, is_classifier
 
 from skbayes_sg import (
@@ -36,6 +37,8 @@ MODELS = {
     "Poisson": BayesianPoissonRegressor(**SHORT),
     "Gamma": BayesianGammaRegressor(**SHORT),
     "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
+    "binomial": OfManyTrials(**SHORT),
+    "beta-binomial": OfManyTrials(overdispersed=True, **SHORT),
     "network": BayesianMLPClassifier((2,), **NETWORK),
     "network, balanced": BayesianMLPClassifier((2,), **BALANCED, **NETWORK),
     "machine, balanced": DRBMClassifier(2, **BALANCED, **NETWORK),
@@ -57,7 +60,7 @@ EACH = pytest.mark.parametrize("name", MODELS)
 def y_of(model):
     if is_classifier(model):
         return LABELS
-    if isinstance(model, (BayesianPoissonRegressor, BayesianNegativeBinomialRegressor)):
+    if getattr(model._family, "counts", False):
         return COUNTS
     return np.exp(NUMBERS) if isinstance(model, BayesianGammaRegressor) else NUMBERS
 
@@ -127,15 +130,17 @@ OF_RANKS = ("r_hat", "ess_bulk", "ess_tail")  # equal draws differ by rounding o
 @pytest.mark.parametrize("name", COEFFICIENTS)
 def test_inspection_of_weighted_rows_is_that_of_repeated_rows(name):
     weighted, repeated, _ = pair(name, fit)
-    y = y_of(weighted)
+    y, known = y_of(weighted), {}
+    if isinstance(weighted, OfManyTrials):
+        known["trials"] = TRIALS
     for one, other in [
         (
             average_effects(weighted, X, [0, 1], sample_weight=WEIGHT),
             average_effects(repeated, X[REPEATED], [0, 1]),
         ),
         (
-            prior_sensitivity(weighted, X, y, sample_weight=WEIGHT),
-            prior_sensitivity(repeated, X[REPEATED], y[REPEATED]),
+            prior_sensitivity(weighted, X, y, sample_weight=WEIGHT, **known),
+            prior_sensitivity(repeated, X[REPEATED], y[REPEATED], **known),
         ),
     ]:
         columns = one.select_dtypes("number").columns.difference(OF_RANKS)

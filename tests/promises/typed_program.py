@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import (
+    BayesianBinomialRegressor,
     BayesianGammaRegressor,
     BayesianLinearRegression,
     BayesianLinearRegressionSGFS,
@@ -61,6 +62,16 @@ def program(X: Array, y: Array) -> None:
     assert_type(rates.predict_draws(X, "mean", exposure=1), Array)
     assert_type(rates.predict_quantiles(X, [0.1], exposure=1), Array)
     assert_type(rates.score(X, y, exposure=y), float)
+    shares = BayesianBinomialRegressor(overdispersed=True).fit(X, y, trials=9)
+    assert_type(shares, BayesianBinomialRegressor)
+    assert_type(shares.partial_fit(X, y, trials=y), BayesianBinomialRegressor)
+    assert_type(shares.predict(X), Array)
+    assert_type(shares.predict(X, True, trials=9), Both)
+    assert_type(shares.predict(X, return_std=bool(np.any(y)), trials=9), Array | Both)
+    assert_type(shares.predict_draws(X, "mean"), Array)
+    assert_type(shares.predict_interval(X, 0.9, trials=9), Array)
+    assert_type(shares.predict_quantiles(X, [0.1], trials=9), Array)
+    assert_type(shares.score(X, y, trials=y), float)
     assert_type(BayesianMLPRegressor((3,)).partial_fit(X, y), BayesianMLPRegressor)
     grades = BayesianOrdinalClassifier().fit(X, y)
     assert_type(grades, BayesianOrdinalClassifier)
@@ -68,10 +79,12 @@ def program(X: Array, y: Array) -> None:
     assert_type(grades.predict(X), Array)
     line.predict(X, returns_std=True)  # type: ignore[call-overload]
     grades.predict(X, return_std=True)  # type: ignore[call-arg]
+    shares.predict(X, exposure=2.0)  # type: ignore[call-overload]
 
 
 def misspelt() -> None:
     """Every constructor knows its parameters."""
+    BayesianBinomialRegressor(random_sate=0)  # type: ignore[call-arg]
     BayesianGammaRegressor(random_sate=0)  # type: ignore[call-arg]
     BayesianLinearRegression(random_sate=0)  # type: ignore[call-arg]
     BayesianLinearRegressionSGFS(random_sate=0)  # type: ignore[call-arg]

@@ -27,6 +27,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 from skbayes_sg import (
+    BayesianBinomialRegressor,
     BayesianGammaRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
@@ -327,8 +328,10 @@ REGRESSIONS = {
         BayesianNegativeBinomialRegressor,
         BayesianGammaRegressor,
         BayesianRobustRegressor,
+        BayesianBinomialRegressor,
     )
 }
+REGRESSIONS[BayesianBinomialRegressor]["overdispersed"] = st.sampled_from([False, True, 2])
 OWN = {
     **REGRESSIONS,
     BayesianOrdinalClassifier: {
@@ -404,7 +407,7 @@ CASES = st.fixed_dictionaries(
 _NAMES = {name for cls in OWN for name in cls().get_params()}
 _NAMES |= {name for cls in SAMPLERS_BY_NAME.values() for name in cls().get_params()}
 _NAMES |= {*VariationalEM().get_params(), "X", "y", "sample_weight", "classes", "fitted", "data"}
-_NAMES |= {"feature names"}
+_NAMES |= {"feature names", "trials"}
 _SUBJECTS = re.compile(rf"\b({'|'.join(sorted(_NAMES))})\b")
 
 
@@ -486,6 +489,7 @@ def _fit(model, name, data):
             more = {"n_total": [None, 1000][data["seed"] % 2]}
         if is_classifier(model) and not hasattr(model, "draws_"):
             more["classes"] = _classes(y)
+    more |= _trials_of(model)
     before = leaves(model)
     if not hasattr(model, name):  # hidden where parameters leave no stream
         return f"no {name}"
@@ -502,6 +506,11 @@ def _fit(model, name, data):
     with heard():
         _check_model(model, X, name)
     return "fitted"
+
+
+def _trials_of(model):
+    """Enough for most counts that are made."""
+    return {"trials": 100} if isinstance(model, BayesianBinomialRegressor) else {}
 
 
 def _classes(y):
@@ -538,14 +547,14 @@ def _check_error(error):
 def _check_model(model, X, name):
     some = X.iloc[:7] if hasattr(X, "iloc") else X[:7]
     answers = {"draws_": model.draws_, "prior_precision_": model.prior_precision_}
-    answers["predict_interval"] = model.predict_interval(some)
+    answers["predict_interval"] = model.predict_interval(some, **_trials_of(model))
     if is_classifier(model):
         proba = model.predict_proba(some)
         answers |= {"predict_proba": proba, "uncertainty": model.predict_uncertainty(some).total}
         if np.isfinite(proba).all() and not np.allclose(proba.sum(axis=1), 1.0):
             raise BrokenPromiseError("probabilities do not sum to 1")
     else:
-        mean, std = model.predict(some, return_std=True)
+        mean, std = model.predict(some, return_std=True, **_trials_of(model))
         answers["mean"] = mean
         if getattr(model, "noise_variance_", 0.0) < np.inf:
             if not isinstance(model, BayesianRobustRegressor):  # whose noise may have no variance
