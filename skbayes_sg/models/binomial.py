@@ -320,11 +320,11 @@ class BetaBinomial(Binomial):
         s, each = np.exp(-a), self.value(np.stack([eta, a, n])[None], last)[0]
         alpha, beta, total = s * expit(eta), s * expit(-eta), np.exp(each)
         for k in range(1, int(last.max(initial=0)) + 1):
-            j = last - k + 1  # from P(j) to P(j - 1)
-            ratio = j * (beta + n - j) / ((n - j + 1) * (alpha + j - 1))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                each = each + np.log(ratio)
-            total += np.where(j > 0, np.exp(each), 0.0)
+            left = last - k  # from P(left + 1) to P(left)
+            j = np.maximum(left, 0)
+            of_alpha = np.where(j > 0, np.log(np.maximum(alpha + j, _TINY)), log_expit(eta) - a)
+            each = each + np.log((j + 1) * (beta + n - j - 1) / (n - j)) - of_alpha
+            total += np.where(left >= 0, np.exp(each), 0.0)
         return np.where(turned, 1 - total, total)
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:

@@ -20,6 +20,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 from skbayes_sg import (
+    BayesianBinomialRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
@@ -70,6 +71,11 @@ def logistic(sampler=None, n_rows=400, n_classes=2, weight=None, data=rows, **pa
 
 def linear(sampler=None, n_rows=400, **parameters):
     return BayesianLinearRegressionSGFS(sampler, **(GIVEN | parameters)).fit(*numbers(n_rows))
+
+
+def binomial(**parameters):
+    X, y = rows(200, n_classes=6)
+    return BayesianBinomialRegressor(**GIVEN | parameters).fit(X, y, trials=5)
 
 
 def mlp(sampler=None, n_rows=150, n_classes=3, **parameters):
@@ -233,6 +239,8 @@ FITS = {
     "linear, given noise": lambda: linear("constant_sgd", 3000, noise_variance=1.0),
     "linear, control variates": lambda: linear(n_rows=6000),
     "linear, em": lambda: linear(prior_precision="learned"),
+    "binomial": lambda: binomial(),
+    "beta-binomial": lambda: binomial(overdispersed=True),
     "mlp": lambda: mlp(burn_in=20),  # longer chains end elsewhere by rounding
     "mlp, two classes, em": lambda: mlp(
         "sghmc", n_classes=2, prior_precision=VariationalEM(n_updates=40)
