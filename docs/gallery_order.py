@@ -12,7 +12,10 @@ from sphinx_gallery.scrapers import matplotlib_scraper
 
 SECTIONS = {
     "results": ["effects", "coefficients", "intervals", "checks", "model_choice"],
-    "answers": ["exposure", "answers", "outliers", "odds_ratios", "new_levels"],
+    "answers": [
+        *("exposure", "shares", "more_zeros", "answers"),
+        *("outliers", "odds_ratios", "new_levels"),
+    ],
     "decisions": ["abstention", "active_learning", "transfer"],
     "networks": ["horseshoe", "uncertainty", "unseen_digits", "drbm"],
     "many_rows": ["on_disk", "dask", "stream", "callbacks", "mixing"],
@@ -28,6 +31,8 @@ DETAIL = {
     "checks": (0, (0.0, 0.0, 1.0, 1.0)),
     "model_choice": (0, (0.43, 0.0, 1.0, 0.78)),
     "exposure": (1, (0.25, 0.0, 1.0, 0.7)),
+    "shares": (1, (0.1, 0.0, 1.0, 0.72)),
+    "more_zeros": (0, (0.0, 0.0, 0.6, 1.0)),
     "answers": (0, (0.0, 0.0, 1.0, 0.78)),
     "outliers": (0, (0.15, 0.33, 0.8, 0.87)),
     "odds_ratios": (0, (0.1, 0.0, 1.0, 0.3)),

@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, expit, gammaln, log_expit, logit, polygamma, psi
+from scipy.special import (
+    betainc,
+    expit,
+    gammaln,
+    log_expit,
+    logit,
+    polygamma,
+    psi,
+    roots_hermitenorm,
+)
 
 from skbayes_sg.data.rows import Data
 from skbayes_sg.models.base import Response
@@ -358,28 +367,45 @@ def _bend(x: NDArray, k: NDArray) -> NDArray:
 
 
 def _by_nodes(eta: NDArray, a: NDArray, n: NDArray, y: NDArray) -> NDArray:
-    """P(y or fewer): of the two Beta variables the narrower one has nodes, (rows,)."""
+    """P(y or fewer), (rows,): of the two Beta variables the narrower one has nodes."""
     s = np.exp(-a)
     alpha, beta, found = s * expit(eta), s * expit(-eta), np.empty_like(eta)
-    of_trials = n + 1 >= s
+    of_trials = 1 / (y + 1) + 1 / (n - y) <= 1 / alpha + 1 / beta
     for some, first, second in ((of_trials, y + 1, n - y), (~of_trials, alpha, beta)):
-        x, weights = _gauss_jacobi(first[some], second[some])
+        x, weights = _beta_nodes(first[some], second[some])
         if some is of_trials:
             below = betainc(alpha[some, None], beta[some, None], x)
         else:
             below = betainc((n - y)[some, None], (y + 1)[some, None], 1 - x)
-        found[some] = np.sum(weights * below, axis=1)
+        found[some] = below @ weights
     return found
 
 
-def _gauss_jacobi(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
-    """Nodes and weights (n, nodes) for means over Beta variables (Golub & Welsch 1969)."""
-    a, b, k = a[:, None] - 1, b[:, None] - 1, np.arange(1, _NODES)
-    jacobi, c = np.zeros((len(a), _NODES, _NODES)), 2 * k + a + b
-    jacobi[:, 0, 0] = ((a - b) / (a + b + 2))[:, 0]
-    jacobi[:, k, k] = (a - b) * (a + b) / (c * (c + 2))
-    first = (k == 1) | (c == 1)  # where a factor cancels
-    more = np.where(first, 1.0, (k + a + b) / np.where(first, 1.0, c - 1))
-    jacobi[:, k, k - 1] = np.sqrt(4 * k * (k + a) * (k + b) / (c**2 * (c + 1)) * more)
-    t, vectors = np.linalg.eigh(jacobi)
-    return np.clip(0.5 * (1 + t), 0.0, 1.0), vectors[:, 0] ** 2
+def _beta_nodes(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
+    """Nodes (rows, nodes) and weights for means over Beta variables, neither of a small parameter.
+
+    The logit of one is nearly normal. Its cumulants are sums of those of the logarithms of two
+    Gamma variables, and nodes of a normal variable go through the expansion of Cornish and Fisher.
+    """
+    z, weights = roots_hermitenorm(_NODES)
+    of_a, of_b = _log_gamma_cumulants(a), _log_gamma_cumulants(b)
+    signs = (-1, 1, -1, 1)
+    mean, variance, third, fourth = (
+        (one + sign * other)[:, None] for one, other, sign in zip(of_a, of_b, signs, strict=True)
+    )
+    sd = np.sqrt(variance)
+    skewness, kurtosis = third / sd**3, fourth / variance**2
+    beyond = skewness * (z**2 - 1) / 6 + kurtosis * (z**3 - 3 * z) / 24
+    beyond = beyond - skewness**2 * (2 * z**3 - 5 * z) / 36
+    return expit(mean + sd * (z + beyond)), weights / weights.sum()
+
+
+def _log_gamma_cumulants(a: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Of the logarithm of a Gamma variable of not too small a shape: psi and its derivatives."""
+    r = 1 / a
+    return (
+        np.log(a) - r / 2 - r**2 / 12 + r**4 / 120,
+        r + r**2 / 2 + r**3 / 6 - r**5 / 30,
+        -(r**2) - r**3 - r**4 / 2,
+        2 * r**3 + 3 * r**4 + 2 * r**5,
+    )
