@@ -93,10 +93,10 @@ print(f"{100 * low:.1f} to {100 * high:.1f} complications in 100 operations")
 # -----------
 # Left: odds ratios with 95 % intervals, and the truth as lines. Right: each
 # hospital's share over the one that is expected of it, by its size. The
-# intervals of the binomial model become narrow as a hospital grows, and large
-# ones seem to stand out. Those of the other model do not, because what a
-# hospital has of its own is not averaged out by more operations. Where one is
-# still outside, it is worth a visit.
+# intervals of the binomial model, here of a hospital of mean columns, become
+# narrow as it grows, so that large hospitals seem to stand out. Those of the
+# other model do not, because what a hospital has of its own is not averaged
+# out by more operations. One that is still outside is worth a visit.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(9.5, 4), layout="constrained", width_ratios=(1, 1.3)
@@ -116,24 +116,25 @@ left.set_xticks([0.5, 0.7, 1, 1.5], ["0.5", "0.7", "1", "1.5"])
 left.minorticks_off()
 left.legend(frameon=False, loc="upper left", fontsize="small")
 
-order = np.argsort(operations)
+sizes = np.geomspace(20, 4000, 25).astype(int)
+usual = pd.DataFrame([table.mean()] * len(sizes))
 outside = {}
 for name, each, colour in (
-    ("binomial", plain, ORANGE),
     ("beta-binomial", model, BLUE),
+    ("binomial", plain, ORANGE),
 ):
-    expected = each.predict(table, trials=operations)
+    ends = each.predict_interval(usual, trials=sizes)
+    ends = ends / each.predict(usual, trials=sizes)[:, None]
+    right.fill_between(sizes, *ends.T, color=colour, alpha=0.3, label=name)
     ends = each.predict_interval(table, trials=operations)
-    low, high = (ends / expected[:, None])[order].T
-    right.plot(operations[order], low, ".", ms=3, color=colour)
-    right.plot(operations[order], high, ".", ms=3, color=colour, label=name)
     wrong = (complications < ends[:, 0]) | (complications > ends[:, 1])
     outside[name] = int(wrong.sum())
 expected = model.predict(table, trials=operations)
 right.plot(operations, complications / expected, "o", ms=4, color="0.3")
 right.set(xscale="log", xlabel="operations", ylim=(0, 3.5))
+right.set_xlim(sizes[0], sizes[-1])
 right.set_ylabel("complications over expected ones")
-right.legend(frameon=False, loc="upper right", title="ends of 95 %")
+right.legend(frameon=False, loc="upper right", title="95 % of hospitals")
 plt.show()
 print("hospitals outside of their intervals:", outside)
 
