@@ -13,8 +13,13 @@ from sphinx_gallery.scrapers import matplotlib_scraper
 SECTIONS = {
     "results": ["effects", "coefficients", "intervals", "checks", "model_choice"],
     "answers": [
-        *("exposure", "shares", "more_zeros", "answers"),
-        *("outliers", "odds_ratios", "new_levels"),
+        "exposure",
+        "shares",
+        "more_zeros",
+        "answers",
+        "outliers",
+        "odds_ratios",
+        "new_levels",
     ],
     "decisions": ["abstention", "active_learning", "transfer"],
     "networks": ["horseshoe", "uncertainty", "unseen_digits", "drbm"],

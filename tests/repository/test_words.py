@@ -144,6 +144,8 @@ def having(*names):
 FOR = [
     ("callbacks.py", "raise seconds", {callbacks.TimeLimit}),
     ("chains/tuning.py", "; alpha=", {samplers.SGFS}),  # of the reason for a sampler
+    ("estimators/binomial.py", "counts of successes vary", having("overdispersed")),
+    ("models/binomial.py", "trials are 1 in all rows", having("overdispersed")),
     ("estimators/classifier.py", "sample_weight or class_weight", having("class_weight")),
     ("estimators/coefficient_prior.py", "", COEFFICIENTS),  # functions of these estimators
     ("estimators/gaussian_posterior.py", "prior ", COEFFICIENTS),
