@@ -239,7 +239,7 @@ class BetaBinomial(Binomial):
         if known is None or (known[:, 1] > 1).any():
             return []
         return [
-            "trials are 1 in all rows, and single trials say nothing of how much their probability "
+            "trials are 1 in all rows, and a row of one trial says nothing of how its probability "
             "varies: correlation_ is that of the prior; set overdispersed=False"
         ]
 
