@@ -47,7 +47,6 @@ from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import warn
 
-_BURN_IN = 512  # steps, where chains do not agree after fewer
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 _TELL_DIRECTIONS = 512  # draws, or two for each parameter
@@ -297,14 +296,7 @@ def sample(
                 n_wanted = more
                 if callbacks.end_the_fit():
                     break
-                short = options.burn_in == "auto" and 0 < engine.length.burn_in < _BURN_IN
-                if short and not engine.burnt and not diagnose.agrees(fit.figures):
-                    # A metric that was learned on the way moves chains slowly ever after.
-                    length = engine.length._replace(burn_in=_BURN_IN)
-                    engine = replace(engine, length=length, passes=n_passes)
-                    execution = execution._replace(before=())
-                else:
-                    n_draws, execution = more, execution._replace(before=[chains])
+                n_draws, execution = more, execution._replace(before=[chains])
             if n_drawn == n_draws:
                 wrong = diagnose.of_bias(fit.figures)
                 if options.n_draws == "auto":  # the fit went on as far as it may
