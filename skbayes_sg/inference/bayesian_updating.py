@@ -257,8 +257,11 @@ class Stream:
         return self.prior.with_precision(precision)
 
     def draws(self, n_draws: int) -> NDArray:
-        """Independent draws of the posterior, (n_draws, D); the same at every call."""
-        return self.marginal.draw(np.random.default_rng(self.seed), n_draws)
+        """Draws of the posterior with its mean and covariance, (n_draws, D).
+
+        They are the same at every call.
+        """
+        return self.marginal.draw(np.random.default_rng(self.seed), n_draws, matched=True)
 
     @property
     def rare(self) -> float:

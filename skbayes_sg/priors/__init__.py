@@ -1,7 +1,7 @@
 """Priors of the parameters. A posterior adds one, once, to the likelihood of its rows.
 
 A prior has a mean and a precision operator, so that the posterior of some rows can be the prior of
-the next (math/streams.md#streams-as-bayesian-updating). Imports linalg and validation.
+the next (math/streams.md#streams-as-bayesian-updating). Imports linalg, diagnostics and validation.
 """
 
 from skbayes_sg.priors.base import Prior

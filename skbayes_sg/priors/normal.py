@@ -7,9 +7,26 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
+from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.linalg.sizes import elements_at_a_time
+from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
+
+
+def standardised(draws: NDArray) -> NDArray:
+    """Draws (n, D) moved by one affine map to the mean 0 and the covariance 1.
+
+    Where draws are few for all pairs of coordinates, or coordinates many, each is moved by itself;
+    too few draws stay as they are.
+    """
+    n, dim = draws.shape
+    if n < fewest(1):
+        return draws
+    away = draws - draws.mean(axis=0)
+    if n < fewest(dim) or not has_matrix(dim):
+        return away / away.std(axis=0)
+    return solve_triangular(np.linalg.cholesky(away.T @ away / n), away.T, lower=True).T
 
 
 class Sheared:
@@ -199,14 +216,14 @@ class GaussianPrior:
             squares.append(weights @ (part - means[-1]) ** 2)
         return cls(Diag(1.0 / np.concatenate(squares)), np.concatenate(means))
 
-    def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
-        """Independent draws, (n_draws, D)."""
-        return self.mean + self.deviations(rng, n_draws)
+    def draw(self, rng: np.random.Generator, n_draws: int, matched: bool = False) -> NDArray:
+        """Independent draws, (n_draws, D), or moved together to mean and covariance of all."""
+        z = rng.standard_normal((n_draws, self.operator.dim))
+        return self.mean + self.scaled(standardised(z) if matched else z)
 
-    def deviations(self, rng: np.random.Generator, n_draws: int) -> NDArray:
-        """Of independent draws from the mean, (n_draws, D)."""
-        root = self.operator.inverse().cholesky()
-        return root.matvec(rng.standard_normal((n_draws, self.operator.dim)))
+    def scaled(self, z: NDArray) -> NDArray:
+        """Deviations from the mean, of draws z (n, D) of the standard normal distribution."""
+        return self.operator.inverse().cholesky().matvec(z)
 
     @property
     def variance(self) -> NDArray:

@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
-from scipy.special import gammainc, polygamma
+from scipy.special import digamma, gammainc, polygamma
 
 from skbayes_sg.linalg import Dense, Diag
-from skbayes_sg.priors.normal import GaussianPrior, Precision
+from skbayes_sg.priors.normal import GaussianPrior, Precision, standardised
 
 
 class NormalInverseGammaPrior:
@@ -205,10 +205,20 @@ class NormalInverseGammaPrior:
         precision = coef.operator * float(weights @ np.exp(noise))
         return cls(precision, (float(centre**2 / variance), float(centre / variance)), coef.mean)
 
-    def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
-        """Independent draws, (n_draws, D)."""
+    def draw(self, rng: np.random.Generator, n_draws: int, matched: bool = False) -> NDArray:
+        """Independent draws, (n_draws, D), or moved together to moments of the distribution.
+
+        These are mean and variance of the log noise variance, and of the coefficients those in
+        units of the noise, which does not go with them. Coefficients themselves may have no
+        variance.
+        """
         noise = np.log(self.rate) - np.log(rng.gamma(self.shape, size=(n_draws, 1)))
-        coef = self.mean[:-1] + np.exp(0.5 * noise) * self.coef.deviations(rng, n_draws)
+        z = rng.standard_normal((n_draws, self.operator.dim))
+        if matched:
+            joint = standardised(np.concatenate([noise, z], axis=1))
+            moments = np.log(self.rate) - digamma(self.shape), np.sqrt(polygamma(1, self.shape))
+            noise, z = moments[0] + moments[1] * joint[:, :1], joint[:, 1:]
+        coef = self.mean[:-1] + np.exp(0.5 * noise) * self.coef.scaled(z)
         return np.concatenate([coef, noise], axis=1)
 
     @property

@@ -3,13 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import digamma, polygamma
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.linalg import FULL, Dense
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import GaussianPrior, Horseshoe, NormalInverseGammaPrior
-from skbayes_sg.priors.normal import Sheared
+from skbayes_sg.priors.normal import Sheared, standardised
 from skbayes_sg.priors.scales import Groups
 
 SPREAD = np.random.default_rng(5).standard_normal((3, 3))
@@ -179,6 +180,46 @@ def test_draws_have_the_moments_of_the_distribution(prior, seed):
         assert abs(s2.mean() / prior.noise_variance - 1) < error
         assert again.shape == pytest.approx(5.0, rel=3 * error)
         assert again.noise_variance == pytest.approx(prior.noise_variance, rel=2 * error)
+
+
+@pytest.mark.parametrize("shape", [0.4, 3.0, 40.0])
+def test_matched_draws_have_the_moments_of_a_noise_variance(shape, seed):
+    prior = NormalInverseGammaPrior(MATRIX, (shape, 2.0), MEAN)
+    draws = prior.draw(np.random.default_rng(seed), 300, matched=True)
+    noise = draws[:, 3]
+    assert noise.mean() == pytest.approx(np.log(2.0) - digamma(shape), rel=1e-12)
+    assert noise.var() == pytest.approx(polygamma(1, shape), rel=1e-12)
+    z = (draws[:, :3] - MEAN) * np.exp(-0.5 * noise)[:, None]
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(z.T @ z / 300 @ MATRIX.dense(), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(z.T @ (noise - noise.mean()) / 300, 0, atol=1e-12)
+
+
+def test_means_of_matched_draws_are_nearer_under_a_noise_variance(seed):
+    """The noise varies by a sixth, and so much of the error is left, or less."""
+    prior = NormalInverseGammaPrior(MATRIX, (40.0, 2.0), MEAN)
+    streams = np.random.SeedSequence(seed).spawn(60)
+    error = {}
+    for matched in (False, True):
+        draws = [prior.draw(np.random.default_rng(each), 300, matched)[:, :3] for each in streams]
+        found = np.array([[each.mean(axis=0), each.std(axis=0)] for each in draws])
+        truth = np.array([MEAN, np.sqrt(prior.variance[:3])])
+        error[matched] = np.sqrt(((found - truth) ** 2).mean(axis=(0, 2)))
+    assert (error[True] < error[False] / [8, 3]).all()
+
+
+@pytest.mark.parametrize("n_draws", [8, 30, 40, 60, 2000])
+def test_standardised_draws_have_the_mean_0_and_the_covariance_1(n_draws, seed):
+    rng = np.random.default_rng(seed)
+    draws = rng.normal(3.0, 2.0, (n_draws, 12)) @ (np.eye(12) + 0.2)
+    after = standardised(draws)
+    if n_draws < 32:  # too few even for one coordinate
+        assert after is draws
+        return
+    np.testing.assert_allclose(after.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(after.var(axis=0), 1, rtol=1e-12)
+    off = np.abs(after.T @ after / n_draws - np.eye(12)).max()
+    assert (off < 1e-12) == (n_draws >= 48)  # four draws for each coordinate
 
 
 @pytest.mark.parametrize("kind", [GaussianPrior, NormalInverseGammaPrior])
