@@ -27,6 +27,7 @@ from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_call
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known
 from skbayes_sg.diagnostics import systematic
+from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.few_draws import FewDraws
@@ -156,6 +157,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _warnings: list[str]  # of the last fit
     _stream: Any = None  # of partial_fit
     _few: FewDraws | None = None  # that predict averages as all do
+    _batches: Batches | None = None  # of draws that were matched
 
     __signature__ = SignatureOfInit()
 
@@ -419,6 +421,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self.sampler_, self.sampler_reason_ = engine.sampler, engine.reason
         self.states_, self.n_iter_ = engine.states, engine.states[0].t
         self.burn_in_, self.thin_ = engine.length
+        self._batches = fit.batches
         self.draws_, self.draw_weights_, self.n_passes_ = fit.draws, fit.weights, fit.n_passes
         self.diagnostics_ = fit.figures
         set_learned(self, fit.learned)
@@ -533,6 +536,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 setattr(small, name, getattr(self, name))
         small._stream = None
         small._few = None if n_draws is not None else self._few
+        small._batches = None if n_draws is not None else self._batches
         small.draws_ = in_single_precision(self.draws_[:, kept])
         small.draw_weights_ = weights[kept] / weights[kept].sum()
         if self._fit is not None:
@@ -545,7 +549,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 draws=small.draws_,
                 weights=small.draw_weights_,
                 hyper_draws=None if eta is None else eta[:, kept],
-                batch_means=None if n_draws is not None else self._fit.batch_means,
+                batches=small._batches,
             )
         return small
 

@@ -235,6 +235,7 @@ class LinearModel(BayesianEstimator):
     prior_precision_path_ = OfStream(lambda self: updating.learned_of(self).path)
     draws_ = OfStream(updating.draws_of)
     draw_weights_ = OfStream(lambda self: np.full((n := updating.shape_of_draws(self)[1]), 1 / n))
+    _batches = OfStream(updating.batches_of)
     posterior_ = OfStream(updating.posterior_of)
     coef_ = OfStream(lambda self: updating.moments_of(self)[0])
     coef_std_ = OfStream(lambda self: updating.moments_of(self)[1])
@@ -540,7 +541,9 @@ class LinearModel(BayesianEstimator):
               for the 5 % and 95 % quantiles.
             - ``r_hat``: 1 where the chains agree. The fit warns above its
               ``diagnostics_["r_hat_limit"]``: 1.05, or more for many chains.
-            - ``mcse_mean``: Monte Carlo error of ``mean``.
+            - ``mcse_mean``, ``mcse_sd``: Monte Carlo errors of ``mean`` and ``sd``, many times
+              smaller than `ess_bulk` tells where draws were matched to their gradients
+              (math/matched.md#errors-that-are-left).
 
             Of groups, the numbers are those of the root mean square of their coefficients' prior
             standard deviations, in the units of X: of a factor's levels, the standard deviation of

@@ -282,8 +282,8 @@ class Multimodal(BayesianEstimator):
             Its index are the blocks of `model_`. ``n_parameters``; ``prior_scale``, the root mean
             square that the prior expects; ``mean``, ``sd``, ``eti95_lb`` and ``eti95_ub`` of the
             root mean square; if `full` ``hdi95_lb``, ``hdi95_ub``, ``ess_bulk``, ``ess_tail``,
-            ``r_hat`` and ``mcse_mean`` of it. Without pandas it is a `sklearn.utils.Bunch` of
-            arrays that prints as a table.
+            ``r_hat``, ``mcse_mean`` and ``mcse_sd`` of it. Without pandas it is a
+            `sklearn.utils.Bunch` of arrays that prints as a table.
 
         Raises
         ------

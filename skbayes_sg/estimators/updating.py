@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from numbers import Real
 from typing import Any
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import cores, one_thread
 from skbayes_sg.data import InMemory, in_threads
+from skbayes_sg.diagnostics.batches import Batches
+from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.estimators.base import require_finite
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.estimators.new_levels import levels_of
@@ -29,7 +32,7 @@ from skbayes_sg.validation import warn
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
 _OF_A_FIT = (
     *("prior_precision_", "prior_precision_path_", "prior_precision_blocks_"),
-    *("draws_", "draw_weights_", "coef_", "coef_std_", "intercept_", "posterior_"),
+    *("draws_", "draw_weights_", "_batches", "coef_", "coef_std_", "intercept_", "posterior_"),
     *(
         "noise_variance_",
         "sampler_",
@@ -121,7 +124,7 @@ def update(
     for name in _OF_A_FIT:
         estimator.__dict__.pop(name, None)
     if estimator._fit is not None:
-        nothing = dict.fromkeys(("hyper_draws", "batch_means", "gaussian"))
+        nothing = dict.fromkeys(("hyper_draws", "batches", "gaussian"))
         estimator._fit = replace(estimator._fit, draws=np.empty((0, 0, 0)), **nothing)
     estimator.__dict__.update(attributes)
     if estimator.prior_groups is not None:
@@ -333,3 +336,9 @@ def draws_of(estimator: Any) -> NDArray:
     _known(estimator)
     shape = shape_of_draws(estimator)
     return estimator._stream.draws(shape[0] * shape[1]).reshape(*shape, -1)
+
+
+def batches_of(estimator: Any) -> Batches | None:
+    """That the moments of draws are exact, where they are enough to be moved."""
+    n_draws = prod(shape_of_draws(estimator))
+    return Batches.exact(estimator.model_.dim, n_draws) if n_draws >= fewest(1) else None

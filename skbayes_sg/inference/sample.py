@@ -31,6 +31,7 @@ from skbayes_sg.chains.run import (
     time_limit,
 )
 from skbayes_sg.data import in_threads
+from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.engine import Choice, Engine, Fingerprint, Options, choose, prepare
@@ -158,9 +159,9 @@ class Fit:
         Precisions of the prior that were learned or sampled.
     scales, hyper_draws : Scales and array of shape (n_chains, n_draws, K), optional
         Hyperparameters, where they are sampled.
-    batch_means : array of shape (batches, D), optional
-        What batches of draws that were matched to their gradients say of the mean, each by itself;
-        hyperparameters that are coordinates of the chains come last.
+    batches : Batches, optional
+        What batches of draws that were matched to their gradients say of mean and covariance, each
+        by itself; hyperparameters that are coordinates of the chains come last.
     gaussian : Distribution, optional
         The normal distribution that stands for the posterior.
     figures : dict of str to float
@@ -181,7 +182,7 @@ class Fit:
     learned: LearnedPrecision | None
     scales: Scales | None = None
     hyper_draws: NDArray | None = None
-    batch_means: NDArray | None = None
+    batches: Batches | None = None
     gaussian: Distribution | None = None
     figures: dict[str, float] = field(default_factory=dict)
     warnings: Sequence[str] = ()
@@ -342,13 +343,13 @@ def sample(
         if options.sampler is None and posterior.one_mode and diagnose.agrees(fit.figures):
             found = matched(target, np.concatenate([chain.draws for chain in chains]))
             if found is not None:
-                moved, means = found
+                moved, batches = found
                 groups = np.cumsum([len(chain.draws) for chain in chains])[:-1]
                 parts = np.split(moved.astype(chains[0].draws.dtype), groups)
                 pairs = zip(chains, parts, strict=True)
                 chains = [chain._replace(draws=part) for chain, part in pairs]
                 after = read_off(engine, posterior, chains)
-                fit = replace(after, figures=fit.figures, warnings=fit.warnings, batch_means=means)
+                fit = replace(after, figures=fit.figures, warnings=fit.warnings, batches=batches)
 
         # What is said, and the normal distribution that stands for the posterior.
         n_drawn, warnings = fit.draws.shape[1], list(fit.warnings)
@@ -454,7 +455,7 @@ def _complete(fit: Fit, posterior: Posterior, plan: Plan, chains: list[Chain]) -
         draws = in_single_precision(here.completed(groups, relative))
         fit = replace(fit, model=whole.model, prior=whole.prior, draws=draws)
         # of columns that are drawn beside the rows no gradient tells the mean
-        fit = replace(fit, learned=learned, scales=scales, batch_means=None)
+        fit = replace(fit, learned=learned, scales=scales, batches=None)
     return replace(fit, gaussian=plan.gaussian(fit, posterior.all_columns))
 
 

@@ -97,7 +97,8 @@ def average_effects(
         As in `predict`; needed where the fit had one.
     n_draws : int, "auto" or None, default="auto"
         How many draws of the posterior, evenly spaced. "auto": as many as there are effective ones
-        (``diagnostics_["ess_min"]`` or ``["ess_tail_min"]``), and at least 400. None: all.
+        (``diagnostics_["ess_min"]`` or ``["ess_tail_min"]``), and at least 400; all of a default
+        fit, whose draws have their small errors together (math/matched.md). None: all.
 
     Returns
     -------
@@ -131,8 +132,8 @@ def average_effects(
     Odds are those of average probabilities. `summary` has the odds ratio of one row, all other
     columns of it being equal, which is further from 1.
 
-    The Monte Carlo error of an effect is about its standard deviation over the root of the number
-    of draws.
+    The Monte Carlo error of an effect is at most about its standard deviation over the root of the
+    number of draws; ``mcse_mean`` of the `full` table has it.
 
     Source: math/monte_carlo.md#average-effects. Statisticians call these average marginal effects.
 
@@ -317,7 +318,8 @@ class _Averages:
         if not labels:
             raise ValueError("features: there are no columns whose effect could be computed")
         null = 0.0 if self.scale == "difference" else 1.0
-        columns = figures_of(np.concatenate(draws, axis=2), self.weights, null=null, **figures)
+        found = np.concatenate(draws, axis=2)
+        columns = figures_of(found, self.weights, null=null, estimator=self.estimator, **figures)
         attrs = {"quantity": self._quantity()} | attrs
         return table_of_outputs(self.estimator, names, labels, columns, attrs)
 

@@ -84,11 +84,14 @@ def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, ND
     """Numbers of evenly spaced draws of each chain, and their weights.
 
     They are ``n_draws`` of all chains together. "auto" are as many as there are effective ones, and
-    at least as many as a fit should have; None are all.
+    at least as many as a fit should have; all where draws were matched, as some of them are not;
+    None are all.
     """
     weights = estimator.draw_weights_
     if isinstance(n_draws, str):
         require_choice("n_draws", n_draws, ("auto",))
+        if estimator._batches is not None:
+            return np.arange(len(weights)), weights
         figures = estimator.diagnostics_
         effective = min(figures.get(name, np.inf) for name in ("ess_min", "ess_tail_min"))
         n_draws = None if not np.isfinite(effective) else int(max(effective, ENOUGH_ESS))
@@ -181,8 +184,8 @@ def prediction_summary(
         - ``obs_eti95_lb``, ``obs_eti95_ub``: of regressions, ends of an interval that holds a new
           observation, noise and all: `predict_interval`. Not of shares of successes, which become
           numbers by `trials`.
-        - if `full`: ``hdi95_lb``, ``hdi95_ub``, ``ess_bulk``, ``ess_tail``, ``r_hat`` and
-          ``mcse_mean`` as in `summary`.
+        - if `full`: ``hdi95_lb``, ``hdi95_ub``, ``ess_bulk``, ``ess_tail``, ``r_hat``,
+          ``mcse_mean`` and ``mcse_sd`` as in `summary`.
 
     Raises
     ------
@@ -216,7 +219,8 @@ def prediction_summary(
     for _, each in under_draws(prediction_summary, model, rows, known):
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
         flat = rows_last.reshape(*each.shape[:2], -1)
-        parts.append(figures_of(flat, estimator.draw_weights_, level, null=None, full=full))
+        kinds = {"null": None, "full": full, "estimator": estimator}
+        parts.append(figures_of(flat, estimator.draw_weights_, level, **kinds))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     labels = frames.row_labels(rows)
     has_shares = getattr(estimator.model_, "n_given", 0) > 0 and trials is None

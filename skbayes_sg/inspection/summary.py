@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ def of_groups(estimator: Any, level: float, full: bool):
         )
     scales = estimator._fit.scales
     draws, weights = prior_sd_draws(estimator), estimator.draw_weights_
-    columns = figures_of(draws, weights, level, null=None, full=full)
+    columns = figures_of(draws, weights, level, null=None, full=full, estimator=estimator)
     return table(scales.labels, ["group"], {"n_coefficients": scales.sizes.astype(int)} | columns)
 
 
@@ -77,11 +76,8 @@ def of_coefficients(
         found = -found
     labels, names, draws = quantities(estimator, found, features, logits)
     weights, ratio = estimator.draw_weights_, estimator.model_.ratio
-    columns = figures_of(draws, weights, level, ratio=ratio, rope=rope, full=full)
-    if full and (means := _batch_means(estimator)) is not None:
-        asked = as_asked(means, means.draws_, scaler, reference)
-        of_each = quantities(means, *asked)[2][:, 0]
-        columns["mcse_mean"] = of_each.std(axis=0, ddof=1) / np.sqrt(len(of_each))
+    kinds = {"ratio": ratio, "rope": rope, "full": full}
+    columns = figures_of(draws, weights, level, estimator=estimator, **kinds)
     if ratio and not hasattr(estimator, "_terms_beside"):
         beside = found[0, 0].size  # from there on rows are no coefficients, as a dispersion
         for name in (name for name in columns if name.startswith(ratio)):
@@ -111,20 +107,6 @@ def of_coefficients(
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
     }
     return table(labels, names, columns, attrs)
-
-
-def _batch_means(estimator: Any) -> Any:
-    """The estimator with a draw for each batch, what that says of the mean of matched draws.
-
-    Their spread is that of independent estimates, as that of draws that were moved together is not.
-    None where draws were not matched.
-    """
-    fit = estimator._fit
-    if fit is None or fit.batch_means is None:
-        return None
-    batches = copy.copy(estimator)
-    batches.draws_ = fit.batch_means[:, None, : estimator.model_.dim]
-    return batches
 
 
 def _wrong_about_the_sign(draws: NDArray, weights: NDArray, rope: Any) -> NDArray:
@@ -231,7 +213,8 @@ def of_blocks(estimator: Any, level: float, full: bool):
         "n_parameters": np.array(list(sizes.values())),
         "prior_scale": np.sqrt([variances[name].mean() for name in blocks]),
     }
-    columns |= figures_of(draws, estimator.draw_weights_, level, null=None, full=full)
+    kinds = {"null": None, "full": full, "estimator": estimator}
+    columns |= figures_of(draws, estimator.draw_weights_, level, **kinds)
     return table(list(blocks), ["block"], columns)
 
 
@@ -244,11 +227,13 @@ def figures_of(
     null: float | None = 0.0,
     rope: Any = None,
     full: bool = False,
+    estimator: Any = None,
 ) -> dict[str, NDArray]:
     """Figures of each quantity, from draws (chains, draws, quantities): the main ones, or all.
 
     `ratio` is the name of its exponential, if that has one, and `null` the value of no effect, None
-    of what is never negative. The main ones are at most seven.
+    of what is never negative. The main ones are at most seven. `estimator` has the draws of which
+    the quantities are functions.
     """
     require_level(level)
     mean, sd = diagnostics.moments(draws, weights)
@@ -272,8 +257,24 @@ def figures_of(
     if full:
         r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws, weights)
         columns |= {"ess_bulk": ess, "ess_tail": diagnostics.ess_tail(draws, weights)}
-        columns |= {"r_hat": r_hat, "mcse_mean": diagnostics.mcse_mean(draws, weights)}
+        errors = _monte_carlo_errors(draws, weights, estimator)
+        columns |= {"r_hat": r_hat, "mcse_mean": errors[0], "mcse_sd": errors[1]}
     return columns
+
+
+def _monte_carlo_errors(
+    values: NDArray, weights: NDArray, estimator: Any
+) -> tuple[NDArray, NDArray]:
+    """Errors of means and standard deviations, (K,), of functions of the draws of an estimator."""
+    batches = None if estimator is None else estimator._batches
+    if batches is None or values.shape[:2] != estimator.draws_.shape[:2]:
+        _, sd = diagnostics.moments(values, weights)
+        of_sd = sd * diagnostics.sd_error(values, weights)
+        return diagnostics.mcse_mean(values, weights), of_sd
+    theta = estimator.draws_
+    if batches.mean.shape[1] > theta.shape[2]:  # with hyperparameters, as coordinates of the chains
+        theta = np.concatenate([theta, estimator._fit.hyper_draws], axis=2)
+    return batches.errors(theta, values)
 
 
 def _ends_of(rope: Any, null: float | None) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.diagnostics.batches import Batches, batches_a_chain, starts_of
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.samplers.target import Target
@@ -23,10 +24,9 @@ _EXPLAINED = 0.8  # of the variance of a product of two coordinates, for its mea
 _ROUNDS = 5  # in each errors of the covariance are about squared
 _SETTLED = 0.003  # of the covariance: below what chance leaves
 _MOST_STRETCH = 2.0  # of a standard deviation; gradients that ask for more do not explain the draws
-_FEWEST_BATCHES = 16  # whose spread tells an error to a fifth of it
 
 
-def matched(target: Target, theta: NDArray) -> tuple[NDArray, NDArray] | None:
+def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | None:
     """Draws moved to the mean and covariance that gradients at them imply.
 
     Parameters
@@ -39,9 +39,8 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, NDArray] | None:
     Returns
     -------
     array of shape (n_chains, n_draws, D)
-    array of shape (batches, D)
-        What each chain, or part of one, says of the mean by itself: estimates that are independent,
-        whose spread tells the Monte Carlo errors of means. There are at least 16.
+    Batches or None
+        What at least 16 batches of them say. None where coordinates are taken one by one.
 
     It is None if there are too few draws, or if they do not move along a direction.
     """
@@ -64,9 +63,9 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, NDArray] | None:
         moved = target.coordinates.inverse_transform(centre + spread * control.moved(w))
     if not np.isfinite(moved).all():  # curved coordinates have an exponential
         return None
-    parts = -(-_FEWEST_BATCHES // n_chains) if n_draws >= _FEWEST_BATCHES else 1
-    starts = np.arange(n_chains)[:, None] * n_draws + np.arange(parts) * n_draws // parts
-    return moved.reshape(theta.shape), control.means(flat, w, h, starts.ravel())
+    starts = starts_of(n_chains, n_draws, batches_a_chain(n_chains, n_draws))
+    batches = control.batches(flat, w, h, starts) if control.root.ndim == 2 else None
+    return moved.reshape(theta.shape), batches
 
 
 def gradients(target: Target, x: NDArray) -> NDArray:
@@ -99,6 +98,8 @@ class _Control(NamedTuple):
     """Of the covariance by the gradients, in whose units products are taken."""
     own: NDArray
     """Root of the covariance of the draws."""
+    slope: NDArray
+    """Of products of two coordinates over their control variates, in units of the root."""
 
     def moved(self, w: NDArray) -> NDArray:
         """Draws with this mean and covariance."""
@@ -106,18 +107,29 @@ class _Control(NamedTuple):
             return self.mean + w * (self.root / self.own)
         return self.mean + np.linalg.solve(self.own, w.T).T @ self.root.T
 
-    def means(self, theta: NDArray, w: NDArray, h: NDArray, starts: NDArray) -> NDArray:
-        """What each batch of draws says of the mean, under the slopes of all, (batches, D).
+    def batches(self, theta: NDArray, w: NDArray, h: NDArray, starts: NDArray) -> Batches:
+        """What batches of draws that begin at these numbers say, under the slopes of all.
 
         Parameters are taken as linear in w. What they are beside is left as it was drawn, so that
         errors are too large, at most by half as a rule, where coordinates are curved.
         """
-        size = np.diff(np.append(starts, len(w)))[:, None]
+        size, dim = np.diff(np.append(starts, len(w)))[:, None], w.shape[1]
         of_theta, of_h = (np.add.reduceat(each, starts, axis=0) / size for each in (theta, h))
         linear = w.T @ (theta - theta.mean(axis=0)) / len(w)  # of coordinates about independent
-        if self.root.ndim == 1:
-            return of_theta - of_h @ (self.of_mean[:, None] * linear)
-        return of_theta - of_h @ self.of_mean @ np.linalg.solve(w.T @ w / len(w), linear)
+        linear = np.linalg.solve(w.T @ w / len(w), linear)
+        mean = of_theta - of_h @ self.of_mean @ linear
+        if size.min() <= dim:
+            return Batches(mean, None)
+        c, g = np.linalg.solve(self.root, (w - self.mean).T).T, h @ self.root
+        to_theta, lower = self.root.T @ linear, np.tril_indices(dim)
+        away = theta - theta.mean(axis=0) - self.mean @ linear
+        covariance = np.empty((len(starts), len(lower[0])), np.float32)
+        for k, (start, n) in enumerate(zip(starts, size[:, 0], strict=True)):
+            some = slice(start, start + n)
+            F, S = away[some].T @ away[some] / n, c[some].T @ g[some] / n
+            error = self.slope * (0.5 * (S + S.T) + np.eye(dim))
+            covariance[k] = (F - to_theta.T @ error @ to_theta)[lower]
+        return Batches(mean, covariance)
 
 
 def _of_all_pairs(w: NDArray, h: NDArray) -> _Control:
@@ -151,11 +163,11 @@ def _of_all_pairs(w: NDArray, h: NDArray) -> _Control:
         V = F - slope * (S + np.eye(dim))
         stretch = np.linalg.eigvalsh(V)
         if not 1 / _MOST_STRETCH**2 < stretch[0] <= stretch[-1] < _MOST_STRETCH**2:
-            return _Control(mean, of_mean, own, own)
+            return _Control(mean, of_mean, own, own, np.zeros_like(slope))
         root = root @ np.linalg.cholesky(V)
         if np.abs(V - np.eye(dim)).max() < _SETTLED:
             break
-    return _Control(mean, of_mean, root, own)
+    return _Control(mean, of_mean, root, own, slope)
 
 
 def _one_by_one(w: NDArray, h: NDArray) -> _Control:
@@ -178,4 +190,4 @@ def _one_by_one(w: NDArray, h: NDArray) -> _Control:
         stretch = root * np.sqrt(np.maximum(f - slope * (s + 1), 0.0))
         inside = (stretch > 1 / _MOST_STRETCH) & (stretch < _MOST_STRETCH)
         root = np.where(inside, stretch, own)
-    return _Control(mean, of_mean, root, own)
+    return _Control(mean, of_mean, root, own, slope)

@@ -366,6 +366,9 @@ def test_as_many_evenly_spaced_draws_are_used_as_there_are_effective_ones():
     found = average_effects(model, X, n_draws=320)
     spaced = draws[:, 2::5]
     np.testing.assert_allclose(found["mean"], spaced.mean(axis=(0, 1)), rtol=1e-5)
+    model.diagnostics_ |= {"ess_min": 700.0, "ess_tail_min": 900.0}
+    pd.testing.assert_frame_equal(average_effects(model, X), every)  # matched, all together
+    model._batches = None  # as those of a sampler that was named
     for ess, n in ((700.0, 175), (30.0, 100), (5000.0, 400), (np.nan, 400)):
         model.diagnostics_ |= {"ess_min": ess, "ess_tail_min": 2 * ess}
         expected = every if n == 400 else average_effects(model, X, n_draws=4 * n)
