@@ -521,10 +521,14 @@ def _begin_one_by_one(
         why = "columns or groups have scales of their own, and are too many for a matrix"
         if isinstance(scales, OnePrecision):
             why = "coefficients may fit all rows, with a noise of zero"
-        # Under a horseshoe chains visit dozens of columns in the slab, where the posterior is
-        # several times narrower, and leave it only by shorter steps (math/priors.md#one-by-one).
-        accept = 0.9 if scales.has_heavy_tails else 0.8
-        choice = Choice(HMC(target_accept=accept, structure="diag", single_gradients=True), why)
+        # Under a horseshoe chains visit dozens of columns in the slab, and rows that may be
+        # interpolated leave the noise open. There the posterior is several times narrower, and
+        # chains leave it only by shorter steps (math/priors.md#one-by-one).
+        one = isinstance(scales, OnePrecision)
+        accept = 0.9 if one or scales.has_heavy_tails else 0.8
+        structure = "auto" if one else "diag"
+        sampler = HMC(target_accept=accept, structure=structure, single_gradients=True)
+        choice = Choice(sampler, why)
     elif not choice.sampler.rejects:
         raise ValueError(NOT_SAMPLED)
     sampler, sample, prior = clone(choice.sampler), posterior.data.sample, posterior.prior

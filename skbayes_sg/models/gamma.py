@@ -11,6 +11,8 @@ from skbayes_sg.models.base import notices_of_means
 from skbayes_sg.models.log_link import LogLink
 from skbayes_sg.models.predictor import once
 
+_STIRLING = 1e3  # a shape from which two terms of the series have all digits
+
 
 class Gamma(LogLink):
     """Positive numbers y of mean mu and variance ``phi mu^2``; the shape is ``nu = 1 / phi``.
@@ -19,6 +21,7 @@ class Gamma(LogLink):
     """
 
     fits_perfectly = True
+    residual_scale = -1, 2.0
     own = ("log_dispersion",)
     own_mean, own_sd = (-1.0,), (1.5,)
     canonical = False
@@ -38,6 +41,9 @@ class Gamma(LogLink):
         """A mean of k observations has the shape k nu."""
         return y, np.column_stack([np.zeros(len(y)), -np.log(counts)])
 
+    def perfect_outputs(self, y: NDArray) -> NDArray:
+        return np.log(y)
+
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         return ("dispersion", np.exp(block)) if name == "log_dispersion" else (name, block)
 
@@ -48,14 +54,14 @@ class Gamma(LogLink):
         """nu (log(nu y / mu) - y / mu) - log y - log Gamma(nu)"""
         eta, a = outputs[:, 0], once(outputs[:, 1])
         nu, log_ratio = np.exp(-a), np.log(y) - eta
-        return nu * (log_ratio - a - np.exp(log_ratio)) - np.log(y) - gammaln(nu)
+        return nu * (log_ratio - np.expm1(log_ratio)) + of_perfect_rows(nu)[0] - np.log(y)
 
     def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
         """nu (y / mu - 1), and -nu (log(nu y / mu) + 1 - y / mu - psi(nu))"""
         eta, a = outputs[:, 0], once(outputs[:, 1])
         nu, log_ratio = np.exp(-a), np.log(y) - eta
         excess = np.expm1(log_ratio)
-        of_a = -nu * (log_ratio - excess - a - psi(nu))
+        of_a = nu * (excess - log_ratio) - of_perfect_rows(nu)[1]
         return np.stack([nu * excess, of_a], axis=1)
 
     def expected(self, outputs: NDArray) -> NDArray:
@@ -93,6 +99,22 @@ def diagonal(first: NDArray, second: NDArray) -> NDArray:
     found = np.zeros((len(first), 2, 2, first.shape[-1]), first.dtype)
     found[:, 0, 0], found[:, 1, 1] = first, second
     return found
+
+
+def of_perfect_rows(nu: NDArray) -> tuple[NDArray, NDArray]:
+    """nu log nu - nu - log Gamma(nu), and its derivative times nu: of rows with y = mu.
+
+    Both are small beside their terms where nu is large, as rows that fit perfectly make it; there
+    they are Stirling's series.
+    """
+    few = np.minimum(nu, _STIRLING)
+    value = few * np.log(few) - few - gammaln(few)
+    slope = few * (np.log(few) - psi(few))
+    many = np.maximum(nu, _STIRLING)
+    last = 1 / (12 * many)
+    large = 0.5 * np.log(many / (2 * np.pi)) - last * (1 - 1 / (30 * many * many))
+    of_large = 0.5 + last * (1 - 1 / (10 * many * many))
+    return np.where(nu < _STIRLING, value, large), np.where(nu < _STIRLING, slope, of_large)
 
 
 def information_of_shape(nu: NDArray) -> NDArray:

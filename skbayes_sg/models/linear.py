@@ -46,6 +46,7 @@ class Linear(Predictor, Response):
         own = ("log_noise",) if noise_variance is None else ()
         super().__init__(1, n_features, fit_intercept, own)
         self.noise_variance, self.noise_prior = noise_variance, noise_prior
+        self.residual_scale = (-1, 2.0) if noise_variance is None else None
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
         return ("noise_variance", np.exp(block)) if name == "log_noise" else (name, block)

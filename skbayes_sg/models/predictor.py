@@ -44,6 +44,9 @@ class Predictor(Model):
     fits_perfectly = False
     """Whether a scale of its own goes to zero, and the density to infinity, where all rows fit; of
     a conjugate model it is integrated out."""
+    residual_scale: tuple[int, float] | None = None
+    """Which of theta is the logarithm of the size of residuals, and how many times that; None
+    without such a parameter."""
     own: tuple[str, ...] = ()
     """Names of the shared parameters that have normal priors of their own."""
     own_mean: tuple[float, ...] = ()
@@ -92,6 +95,10 @@ class Predictor(Model):
         None where y has none.
         """
         return None
+
+    def perfect_outputs(self, y: NDArray) -> NDArray:
+        """Outputs of rows that fit perfectly, from which residuals are counted."""
+        return y
 
     def init(self, rng: np.random.Generator) -> NDArray:
         """Zero: the mode is found in a few scoring steps."""

@@ -32,6 +32,7 @@ class Student(Family, Response):
     """
 
     fits_perfectly = True
+    residual_scale = -2, 1.0
     own = ("log_scale", "log_freedom_above_one")
     own_sd = (2.0, 1.0)
     canonical = False

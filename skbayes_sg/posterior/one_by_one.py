@@ -18,6 +18,7 @@ taken at the mean of the points that chains have been to (math/priors.md#one-by-
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from scipy import sparse
 
 from skbayes_sg.data.columns import of_columns
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
-from skbayes_sg.linalg import DIAGONAL, Diag
+from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Operator
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
@@ -150,7 +151,8 @@ class OneByOneTarget(Target):
         # of a log precision of n that rows know is 2 / n, and T' is sqrt(pi / 2) at 0
         # With fewer rows than columns a regression may interpolate them, and its noise be anything;
         # the slab of a horseshoe bounds coefficients in units of the noise.
-        may = n > self.n_rows and not prior.quadratic and not self.scales.has_heavy_tails
+        may = n > self.n_rows and not self.scales.has_heavy_tails
+        may &= model.fits_perfectly or not prior.quadratic
         if may and has_matrix(self.n_rows):
             self.scale_move = ScaleMove(self.rescaled, 1.0)
         curvature = np.ones(self.dim)
@@ -158,7 +160,14 @@ class OneByOneTarget(Target):
             share = self._known / (self._known + self._precisions(self._start)[0])
             curvature[dim:] += 0.25 * np.pi * self.scales.summed(share[None] ** 2)[0]
         self._sd = 1 / np.sqrt(curvature)
-        self.anchor = Anchor.of_all(theta, Diag(curvature), self.n_rows, self.n_total)
+        metric: Operator = Diag(curvature)
+        # Under one precision the posterior has one shape, in which what rows know to the noise's
+        # width lies across what they do not know; as scales of columns change, so does the shape.
+        one = isinstance(self.scales, OnePrecision) and has_matrix(self.dim)
+        if one:
+            metric = self._joint_curvature(theta, curvature)
+        anchor = Anchor.of_all(theta, metric, self.n_rows, self.n_total)
+        self.anchor = replace(anchor, has_unit_scales=not one)
 
     @cached_property
     def single(self) -> OneByOneTarget:
@@ -168,6 +177,18 @@ class OneByOneTarget(Target):
             value = getattr(self, name)
             setattr(twin, name, None if value is None else value.astype(np.float32))
         return twin
+
+    def _joint_curvature(self, theta: NDArray, curvature: NDArray) -> Dense:
+        """Of all parameters at theta, and of each hyperparameter by itself."""
+        n, dim = self._n, self.posterior.dim
+        at = self._point(self.transform(np.append(theta, self._start, axis=1)))
+        steps = self._sheared(np.diag(np.append(at.sd[0], self._width)), -1.0)  # of theta, by v, r
+        of_rest = self._width**2 * self._of_rest.independent(theta[:, n:])
+        joint = np.diag(curvature)
+        joint[:dim, :dim] = np.diag(np.append(at.lam[0] * at.variance[0], of_rest))
+        information = self.posterior.information(theta, slice(None), FULL).dense()
+        joint[:dim, :dim] += steps @ information @ steps.T
+        return Dense(joint)
 
     def _scores(self, theta: NDArray) -> NDArray:
         """Gradient of the log likelihood of all rows, (chains, D)."""
@@ -256,22 +277,26 @@ class OneByOneTarget(Target):
     def rescaled(self, theta: NDArray, log_scale: NDArray) -> tuple[NDArray, NDArray]:
         """Points whose residuals and noise are exp(`log_scale`) times as large.
 
-        Prior precisions stay the same in units of y. So likelihood and volume cancel, and the prior
-        alone says how far a chain goes towards coefficients that interpolate the rows. Trajectories
-        hardly go there: in units of a noise that vanishes it is infinitely far
-        (math/priors.md#one-by-one).
+        Prior precisions stay the same in units of y. So likelihood and volume cancel, those of
+        other models than the normal one nearly, and the prior alone says how far a chain goes
+        towards coefficients that interpolate the rows. Trajectories hardly go there: in units of a
+        noise that vanishes it is infinitely far (math/priors.md#one-by-one).
         """
-        at, (X, y, *_) = self._point(theta), self._rows
+        at, (X, y, *_), model = self._point(theta), self._rows, self.posterior.predictor
         variance, inverse, rank = self._interpolation
-        residual = y - self.posterior.model.outputs(at.theta, X)[:, 0]
+        residual = model.perfect_outputs(y) - model.outputs(at.theta, X)[:, 0]
         pull = -np.expm1(log_scale)[:, None] * (residual @ inverse)
-        moved, change = self._sheared(at.theta, 1.0), pull @ self.posterior.model.features(X)
+        moved, change = self._sheared(at.theta, 1.0), pull @ model.features(X)
         if self._means is not None:
             total = pull.sum(axis=1, keepdims=True)
             change = np.append(change - total * self._means, total, axis=1)
         moved[:, : len(variance)] += variance * change
-        moved[:, -1] += 2 * log_scale
-        eta = at.eta - self.scales.of_scale * log_scale[:, None]
+        assert model.residual_scale is not None
+        scale, times = model.residual_scale
+        moved[:, scale] += times * log_scale
+        eta = at.eta
+        if not self.prior.quadratic:  # precisions are in units of the noise
+            eta = eta - self.scales.of_scale * log_scale[:, None]
         found = self.transform(np.append(self._sheared(moved, -1.0), eta, axis=1))
         volume = rank * log_scale + _log_volume(at) - _log_volume(self._point(found))
         return found, volume

@@ -29,8 +29,8 @@ class RescaledCurvature:
 
     It is the curvature at the mean of the draws, or at the anchor. The Fisher in the mean over the
     posterior would weigh walls that chains rarely touch (math/hamiltonian.md#hmc). The axes are the
-    eigenvectors, so that directions without data stay apart from the others. With an anchor the
-    operators are in single precision, as all scales are near 1 in the coordinates of the chains.
+    eigenvectors, so that directions without data stay apart from the others. About an anchor the
+    operators are in single precision where all scales are near 1 in the coordinates of the chains.
 
     Attributes
     ----------
@@ -86,7 +86,8 @@ class RescaledCurvature:
         self._set(target, inverse, root)
 
     def _set(self, target: Target, inverse: Operator, root: Operator) -> None:
-        dtype = np.float64 if target.anchor is None else np.float32
+        single = target.anchor is not None and target.anchor.has_unit_scales
+        dtype = np.float32 if single else np.float64
         self.inverse, self.root = stored(inverse, dtype), stored(root, dtype)
 
     def _curvature(self, target: Target, points: NDArray) -> Operator:

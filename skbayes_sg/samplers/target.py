@@ -83,6 +83,8 @@ class Anchor:
         Along the lines of single parameters, see `column_steepness`.
     stiffness : float
         Largest eigenvalue of the curvature at the anchor over `curvature`.
+    has_unit_scales : bool
+        Whether standard deviations are near 1 in the coordinates of the chains.
     """
 
     theta: NDArray
@@ -97,6 +99,7 @@ class Anchor:
     steepness: float = 1.0
     column_steepness: float = 1.0
     stiffness: float = 1.0
+    has_unit_scales: bool = True
 
     @classmethod
     def of_all(
@@ -105,11 +108,11 @@ class Anchor:
         curvature: Operator,
         n_rows: int,
         n_total: float,
-        **steepness: float,
+        **figures: Any,
     ) -> Anchor:
         """Of chains that take all rows in every step, without noise."""
         q, none = np.full(n_rows, 1 / n_rows), partial(Diag, np.zeros(curvature.dim))
-        return cls(theta, curvature, n_rows, q, n_rows, n_total, none, **steepness)
+        return cls(theta, curvature, n_rows, q, n_rows, n_total, none, **figures)
 
     @cached_property
     def noise(self) -> Operator:

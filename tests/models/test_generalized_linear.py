@@ -124,6 +124,20 @@ def test_draws_have_the_moments_of_the_distribution(model):
     np.testing.assert_allclose(draws.var(axis=0), model.variance(outputs)[0], rtol=0.1)
 
 
+def test_with_hardly_any_dispersion_amounts_are_lognormal():
+    """To all digits of the density and its slope, which are differences of far larger numbers."""
+    model, residual = Gamma(1, fit_intercept=False), np.array([-2.0, -0.5, 0.0, 1.0])
+    for nu in (1e10, 1e20):
+        x = residual / np.sqrt(nu)
+        y, outputs = np.exp(x), np.zeros((1, 2, 4))
+        outputs[:, 1] = -np.log(nu)
+        x = np.log(y)  # rounded
+        wanted = 0.5 * np.log(nu / (2 * np.pi)) - 0.5 * nu * x**2 - x
+        np.testing.assert_allclose(model.value(outputs, y)[0], wanted, atol=2e-4)
+        of_a = model.residual(outputs, y)[0, 1]
+        np.testing.assert_allclose(of_a, 0.5 * (nu * x**2 - 1), atol=2e-4)
+
+
 def test_with_hardly_any_dispersion_counts_are_those_of_poisson():
     outputs, y = some(NegativeBinomial(3))
     outputs[:, 1] = -18.0

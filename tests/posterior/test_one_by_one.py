@@ -24,7 +24,7 @@ from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit
 from skbayes_sg.inference.diagnose import of_disagreement
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg.scores import dense
-from skbayes_sg.models import Linear, NegativeBinomial, Ordinal, Softmax, Student
+from skbayes_sg.models import Gamma, Linear, NegativeBinomial, Ordinal, Softmax, Student
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.one_by_one import OneByOneTarget
 from skbayes_sg.priors import Horseshoe, StudentT
@@ -43,6 +43,7 @@ MODELS = {
     "grades": (Ordinal(N_COLUMNS, np.arange(4.0)), lambda eta: np.digitize(eta, [-1.0, 0.0, 1.0])),
     "counts": (NegativeBinomial(N_COLUMNS), lambda eta: np.floor(np.exp(eta))),
     "outliers": (Student(N_COLUMNS), lambda eta: eta),
+    "amounts": (Gamma(N_COLUMNS), np.exp),
 }
 
 
@@ -121,9 +122,12 @@ def test_the_density_is_right_for_any_rows_and_prior(name, options):
 
 
 @pytest.mark.parametrize("options", [{}, {"weighted": True}, {"as_csr": True}], ids=str)
-@pytest.mark.parametrize("name", ["linear", "linear without intercept"])
+@pytest.mark.parametrize("name", ["linear", "linear without intercept", "outliers", "amounts"])
 def test_a_move_along_the_noise_scales_residuals(name, options):
-    """It has an inverse, the volume of its Jacobian, and leaves the prior's precisions in y."""
+    """It has an inverse, the volume of its Jacobian, and leaves the prior's precisions in y.
+
+    Those of a linear regression are in units of the noise, and so grow as that.
+    """
     posterior = posterior_of(name, **options).of_rows(np.arange(4))  # of six columns
     if options.get("as_csr"):
         rows = posterior.data.sample
@@ -140,13 +144,16 @@ def test_a_move_along_the_noise_scales_residuals(name, options):
 
     sample, dim = posterior.data.sample, posterior.dim
     before, after = (target.inverse_transform(points) for points in (x, moved))
+    fitted = np.log(sample.y) if name == "amounts" else sample.y
     residuals = [
-        sample.y - posterior.model.outputs(theta[:, :dim], dense(sample.X))[:, 0]
+        fitted - posterior.model.outputs(theta[:, :dim], dense(sample.X))[:, 0]
         for theta in (before, after)
     ]
     np.testing.assert_allclose(residuals[1], np.exp(log_scale)[:, None] * residuals[0], atol=1e-9)
-    np.testing.assert_allclose(after[:, dim - 1], before[:, dim - 1] + 2 * log_scale)
-    np.testing.assert_allclose(after[:, dim], before[:, dim] + 2 * log_scale)
+    scale, times = (dim - 2, 1) if name == "outliers" else (dim - 1, 2)
+    np.testing.assert_allclose(after[:, scale], before[:, scale] + times * log_scale)
+    of_precision = 0 if name in ("outliers", "amounts") else 2 * log_scale
+    np.testing.assert_allclose(after[:, dim], before[:, dim] + of_precision)
     np.testing.assert_allclose(after[:, dim + 1 :], before[:, dim + 1 :])
 
     steps = 1e-6 * np.eye(target.dim)
@@ -162,9 +169,30 @@ def test_the_noise_is_moved_along_where_rows_may_be_interpolated():
     assert target_of(posterior, scales_of(posterior, "student_t")).scale_move is None
     assert target_of(few, scales_of(few, "two groups")).scale_move is not None
     assert target_of(few, scales_of(few, "horseshoe")).scale_move is None
-    for name in ("known noise", "outliers", "counts"):
+    for name in ("known noise", "outliers", "amounts", "counts"):
         few = posterior_of(name).of_rows(np.arange(4))
-        assert target_of(few, scales_of(few, "student_t")).scale_move is None
+        move = target_of(few, scales_of(few, "student_t")).scale_move
+        assert (move is not None) == (name in ("outliers", "amounts"))
+
+
+def test_rows_that_occur_twice_and_may_be_interpolated_have_next_to_no_dispersion(seed):
+    """The width of the posterior across the rows is a ten-thousandth of that along the others.
+
+    As the dispersion phi falls, the density of w rows grows as phi^(-w / 2), and the volume of the
+    coefficients that fit n distinct ones of more columns falls as phi^(n / 2). So log phi with its
+    normal prior is normal too.
+    """
+    rng = np.random.default_rng(seed)
+    X, y, weight = rng.random((9, 20)), rng.gamma(2.0, 1.0, 9), rng.integers(2, 5, 9)
+    model = BayesianGammaRegressor(random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, y, sample_weight=weight)
+    log_phi, prior_mean, prior_variance = model.draws_[..., -1], -1.0, 1.5**2
+    ess = float(diagnostics.ess_mean(log_phi[..., None], np.ones(log_phi.shape[1]))[0])
+    wanted = prior_mean - 0.5 * (weight.sum() - 9) * prior_variance
+    assert abs(log_phi.mean() - wanted) < CERTAIN * 1.5 / np.sqrt(ess)
+    assert abs(log_phi.std() / 1.5 - 1) < CERTAIN / np.sqrt(ess)
 
 
 @pytest.mark.parametrize("n_rows", [60, 15])
