@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +14,6 @@ from skbayes_sg.data import Data, of_columns
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.inference.bayesian_updating import HELD
 from skbayes_sg.inference.precision import BOUNDS, Hyperprior
-from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
@@ -23,6 +23,7 @@ from skbayes_sg.validation import is_integer, is_word, real_array, require_bound
 _PRIOR_VARIANCE = 10.0  # of outputs
 _FARTHEST = 3e6  # standard deviations of a column from zero: of its squares three digits are left
 _SHRINKAGE: dict[str, Horseshoe | StudentT] = {"horseshoe": Horseshoe(), "student_t": StudentT()}
+_OF_PRIOR = ("prior_precision", "prior_mean", "prior_groups", "intercept_precision", "noise_prior")
 _REST = "other"
 _BETWEEN = "__"  # as ColumnTransformer and make_union join names
 
@@ -48,11 +49,7 @@ def prior_of(
             raise TypeError(
                 f"prior must be the posterior_ of another fit, or None, got {estimator.prior!r}"
             )
-        if isinstance(estimator.prior_precision, VariationalEM) or np.any(mean):
-            raise ValueError(
-                "prior stands in place of prior_precision and prior_mean; leave both at their "
-                "defaults, or prior=None"
-            )
+        _require_alone(estimator)
         return estimator.prior.prior_of(model, estimator, classes, data, streaming)
 
     # The mean of every parameter: 0 for intercepts and the log noise variance. Under a learned
@@ -115,6 +112,18 @@ def prior_of(
     if intercepts and has_matrix(model.dim):
         units["centre"] = columns.mean
     return model.prior(_precision(estimator, model, first * square), mean, **units)
+
+
+def _require_alone(estimator: Any) -> None:
+    """Refuse what says of the prior something else than the posterior that is the prior."""
+    defaults = {field.name: field.default for field in fields(estimator)}
+    for name in _OF_PRIOR:
+        given = getattr(estimator, name, None)  # noise has a prior in linear regression alone
+        if np.any(np.asarray(given, object) != defaults.get(name)):
+            raise ValueError(
+                f"prior is the posterior of another fit and stands in place of {name}, which is "
+                f"{given!r}; leave it at {defaults[name]!r}, its default, or set prior=None"
+            )
 
 
 def _given_precision(estimator: Any, model: Predictor) -> NDArray:

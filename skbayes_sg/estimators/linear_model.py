@@ -127,7 +127,8 @@ class LinearModel(BayesianEstimator):
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
         In place of the normal prior: one for columns of which few matter (`priors.Horseshoe`), or
         some matter much more (`priors.StudentT`). Or the `posterior_` of another fit of the same
-        kind, with the same features: then also in place of `prior_mean` and `intercept_precision`.
+        kind, with the same features: then it stands in place of all other parameters of the prior,
+        which keep their defaults.
     prior_groups : {"feature", "prefix"}, dict or callable, optional
         Columns that share a learned precision; by default all do. "feature": each has its own. A
         dict has columns, by name or number, by the label of their group; columns of no group are a
@@ -284,10 +285,6 @@ class LinearModel(BayesianEstimator):
         """How the prior precision is learned or sampled; None if it is given, or the prior is."""
         if self.prior is None or shrinkage_of(self.prior) is not None:
             return hyperprior_of(self) or super()._em()
-        if self.prior_groups is not None:
-            raise ValueError(
-                "prior_groups and prior are two priors of the coefficients; leave one of them None"
-            )
         return None
 
     def _prior(

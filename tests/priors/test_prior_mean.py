@@ -142,7 +142,11 @@ def test_every_sampler_samples_under_a_prior_with_a_matrix(sampler, seed):
 def test_the_posterior_of_one_fit_is_the_prior_of_another(model):
     y = LABELS if model is LOGISTIC else Y
     january = clone(model).fit(FRAME[:300], y[:300])
-    february = clone(model).set_params(prior=january.posterior_).fit(FRAME[300:], y[300:])
+    february = (
+        clone(model)
+        .set_params(prior=january.posterior_, prior_precision="learned")
+        .fit(FRAME[300:], y[300:])
+    )
     both = clone(model).fit(FRAME, y)
     np.testing.assert_allclose(
         february.posterior_.mean,
@@ -163,7 +167,7 @@ def test_a_prior_of_the_same_columns_in_another_order_is_refused():
     """Taken as it is, each coefficient would have the prior of another column."""
     fitted = clone(LINEAR).fit(FRAME, Y)
     turned = FRAME[list(FRAME.columns[::-1])]
-    model = clone(LINEAR).set_params(prior=fitted.posterior_)
+    model = clone(LINEAR).set_params(prior=fitted.posterior_, prior_precision="learned")
     with pytest.raises(ValueError, match="prior has other features, or in another order"):
         model.fit(turned, Y)
     model.fit(turned[list(fitted.posterior_.feature_names)], Y)
@@ -181,7 +185,7 @@ def test_the_posterior_is_a_value():
     assert rate / (shape - 1) == pytest.approx(fitted.noise_variance_, rel=0.02)
     with pytest.raises(AttributeError):
         posterior.closed_form = None
-    model = clone(clone(LINEAR).set_params(prior=posterior))
+    model = clone(clone(LINEAR).set_params(prior=posterior, prior_precision="learned"))
     twin = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(model.prior.precision, posterior.precision)
     np.testing.assert_array_equal(twin.fit(FRAME, Y).draws_, model.fit(FRAME, Y).draws_)
@@ -215,21 +219,40 @@ POSTERIOR = clone(LOGISTIC).partial_fit(FRAME, LABELS, classes=[0, 1]).posterior
         ({"fit_intercept": False}, X, LABELS, ValueError, "features, number of classes"),
         ({}, X, LABELS + (X[:, 0] > 1), ValueError, "features, number of classes"),
         ({}, X, LABELS + 1, ValueError, r"prior has the classes array\(\[0, 1\]\)"),
-        (
-            {"prior_precision": VariationalEM()},
-            X,
-            LABELS,
-            ValueError,
-            "stands in place of prior_precision",
-        ),
-        ({"prior_mean": 1.0}, X, LABELS, ValueError, "stands in place of prior_precision"),
         ({"prior": LOGISTIC}, X, LABELS, TypeError, "prior must be the posterior_ of another fit"),
     ],
 )
 def test_posteriors_that_are_no_prior_of_this_fit_are_named(parameters, data, y, error, message):
-    model = clone(LOGISTIC).set_params(**{"prior": POSTERIOR} | parameters)
+    model = clone(LOGISTIC).set_params(
+        **{"prior": POSTERIOR, "prior_precision": "learned"} | parameters
+    )
     with pytest.raises(error, match=message):
         model.fit(data, y)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"prior_precision": 1.0},
+        {"prior_precision": [1.0, 1.0, 2.0]},
+        {"prior_precision": VariationalEM()},
+        {"prior_mean": 1.0},
+        {"prior_mean": [0.0, 0.0, 1.0]},
+        {"prior_groups": "feature"},
+        {"intercept_precision": 1.0},
+        {"noise_prior": (2.0, 1.0)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+def test_a_posterior_is_the_whole_prior(parameters, call):
+    """What says something else is refused, and zeros say what the default says."""
+    first = BayesianLinearRegressionSGFS().partial_fit(X, Y)
+    model = BayesianLinearRegressionSGFS(prior=first.posterior_, prior_mean=np.zeros(3))
+    getattr(model, call)(X, Y)
+    ((name, _),) = parameters.items()
+    with pytest.raises(ValueError, match=f"in place of {name}, which is .*; leave it at"):
+        getattr(model.set_params(**{"prior_mean": 0.0} | parameters), call)(X, Y)
 
 
 def test_a_prior_of_given_noise_is_none_of_sampled_noise():

@@ -370,7 +370,7 @@ CASES = {
         lambda: linear(prior="horseshoe", prior_precision="learned").fit(X, LINE),
     ),
     "prior and precision": (
-        "leave both at their defaults, or prior=None",
+        "leave it at 0.0, its default, or set prior=None",
         lambda: linear(
             prior=fitted("line").posterior_, prior_precision="learned", prior_mean=1.0
         ).fit(X, LINE),
@@ -394,7 +394,7 @@ CASES = {
         lambda: poisson(prior=fitted("rates").posterior_, prior_precision="learned").fit(X, COUNTS),
     ),
     "prior and groups": (
-        "leave one of them None",
+        "leave it at None, its default",
         lambda: linear(
             prior=fitted("line").posterior_, prior_precision="learned", prior_groups="feature"
         ).fit(X, LINE),
