@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.diagnostics import systematic
+from skbayes_sg.models.poisson import has_weighted_fractions
 from skbayes_sg.posterior import Posterior
 
 _DISPERSED = 1.5  # intervals are then a fifth too narrow
@@ -35,23 +36,21 @@ def pearson(estimator: Any, rows: InMemory, more: float) -> tuple[float, float]:
     """Pearson's dispersion and its standard error, of one row in `more`.
 
     With the mean mu and the variance v that the model has for y, (y - mu)^2 / v has mean 1, and
-    the variance 2 + k with the excess kurtosis k of y; a row of weight w counts as w rows. Numbers
-    that are not whole are no counts, but may be rates y = c / w of counts c: then
-    w (y - mu)^2 / v has mean 1 and variance 2 + k / w, and each row counts once. Equal rows that
-    are merged keep their sum. At the posterior mean the sum over n rows has lost a degree of
-    freedom for each effective parameter, of which there are as many as it is below its mean over
+    the variance 2 + k with the excess kurtosis k of y; a row of weight w counts as w rows. Equal
+    rows that are merged keep their sum. At the posterior mean the sum over n rows has lost a degree
+    of freedom for each effective parameter, of which there are as many as it is below its mean over
     the draws (Spiegelhalter et al. 2002, section 2.1). Draws and the truth are exchangeable: in the
     mean over data that mean is n, so that the ratio is about 1 also where columns are more than
-    rows; and it varies no more than the sum at the truth, which bounds the error.
+    rows; and it varies no more than the sum at the truth, which bounds the error. Both are NaN
+    where y has fractions beside weights, which do not say of how many counts.
     """
+    if has_weighted_fractions(rows):
+        return np.nan, np.nan
     model = estimator.model_
     mean = np.append(estimator.coef_, estimator.intercept_)[None, : model.dim]
     outputs = model.outputs(mean, rows.X).astype(np.float64)
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
     at_mean = weight * _squares(model, outputs, rows.y)[0]
-    given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
-    counts = not (rows.y % 1).any()
-    n = weight.sum() if counts else given.sum()
 
     some = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
     flat, each = estimator.draws_.reshape(-1, model.dim), estimator.draw_weights_
@@ -59,12 +58,10 @@ def pearson(estimator: Any, rows: InMemory, more: float) -> tuple[float, float]:
     of_draws = model.outputs(flat[draws], rows.some(some).X).astype(np.float64)
     at_draws = weight[some] * _squares(model, of_draws, rows.y[some])
     less = (at_draws.mean(axis=0) - at_mean[some]).sum() * rows.n_rows / len(some)
-    freedom = max(1.0, n - less / more)
-    given, each = given[weight > 0], weight[weight > 0]
-    excess = model.excess_kurtosis(outputs)[0][weight > 0]
-    each = each / given  # of a row as it was given
-    variance = each**2 * (2 + excess) if counts else 2 + excess / each
-    error = np.sqrt(given @ variance) / freedom
+    freedom = max(1.0, weight.sum() - less / more)
+    given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
+    each = weight / np.maximum(given, 1)  # of a row as it was given
+    error = np.sqrt(given @ (each**2 * (2 + model.excess_kurtosis(outputs)[0]))) / freedom
     return float(at_mean.sum() / freedom), float(error)
 
 

@@ -9,8 +9,7 @@ from skbayes_sg.posterior import Posterior
 
 _REMEDY = (
     "counts vary so many times as much as those of Poisson do, and all intervals are too narrow; "
-    "take BayesianNegativeBinomialRegressor for counts (of rates, give the counts as y, and "
-    "exposure)"
+    "take BayesianNegativeBinomialRegressor"
 )
 
 
@@ -79,9 +78,9 @@ class BayesianPoissonRegressor(LinearRegressor):
     ``diagnostics_["dispersion"]`` is their variance around the predicted means mu over that of
     Poisson counts (Pearson's), ``sum(w * (y - mu)**2 / mu) / (n - p)``, and a fit warns where it is
     above 1.5. There w is `sample_weight`, p the number of parameters, and n the sum of the weights:
-    a row of weight w is w equal rows. Where y has fractions, which no counts have, w is the
-    exposure of a rate and n the number of rows, so that rates have the dispersion of their counts,
-    in any unit of exposure. `BayesianNegativeBinomialRegressor` has a dispersion of its own.
+    a row of weight w is w equal rows. It is NaN where weights stand beside a y with fractions, as
+    rates have: those of counts c over exposures e need `exposure` to tell the c, and a fit says so.
+    `BayesianNegativeBinomialRegressor` has a dispersion of its own.
 
     Examples
     --------

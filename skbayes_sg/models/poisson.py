@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, pdtr
 
-from skbayes_sg.data.rows import Data
+from skbayes_sg.data.rows import Data, InMemory
 from skbayes_sg.models.log_link import LogLink, sums_of_means
 
 
@@ -22,16 +22,16 @@ class Poisson(LogLink):
 
     @classmethod
     def notices(cls, data: Data) -> list[str]:
-        """A warning of numbers that are no counts, nor rates that exposures make counts of."""
-        rows = data.sample
-        total = rows.y if rows.weight is None else rows.y * rows.weight
-        error = 1e-4 * np.maximum(1.0, total)  # of rates in single precision
-        if (rows.y == np.rint(rows.y)).all() or (np.abs(total - np.rint(total)) <= error).all():
+        """A warning of numbers that are no counts, as rates are not."""
+        if not (data.sample.y % 1).any():
             return []
-        return [
-            "y holds numbers that are no counts, nor are they counts times exposures "
-            "(sample_weight); their intervals are those of counts all the same"
-        ]
+        if has_weighted_fractions(data.sample):
+            return [
+                "y holds fractions, as rates do, and sample_weight says how often a row was seen: "
+                "give the counts as y, and exposure; otherwise dispersion is not known, and "
+                "intervals are those of counts"
+            ]
+        return ["y holds fractions, which no counts have; intervals are those of counts"]
 
     def variance(self, outputs: NDArray) -> NDArray:
         return self.mean(outputs)
@@ -101,3 +101,12 @@ class Poisson(LogLink):
         linear = at_anchor[0] * change[:, 0]
         difference = self.difference(change, at_anchor)
         return linear + difference[:, 0], difference
+
+
+def has_weighted_fractions(rows: InMemory) -> bool:
+    """Whether y has fractions and weights, which then are not the numbers of equal counts."""
+    if rows.weight is None:
+        return False
+    seen = rows.weight > 0
+    given = np.ones(rows.n_rows) if rows.given is None else rows.given
+    return bool((rows.y[seen] % 1).any() and (rows.weight[seen] != given[seen]).any())

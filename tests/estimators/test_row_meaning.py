@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sklearn
 from scipy import sparse, stats
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skbayes_sg import (
@@ -125,7 +126,8 @@ def test_columns_that_are_known_have_no_unit():
 
 def test_an_exposure_is_the_weight_of_a_rate():
     model = BayesianPoissonRegressor(**WEAK).fit(X, COUNTS, exposure=EXPOSURE)
-    rates = BayesianPoissonRegressor(**WEAK).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    with pytest.warns(ConvergenceWarning, match="give the counts as y, and exposure"):
+        rates = BayesianPoissonRegressor(**WEAK).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
     np.testing.assert_allclose(model.coef_, rates.coef_, atol=0.1 * rates.coef_std_.min())
     np.testing.assert_allclose(model.posterior_.mean, rates.posterior_.mean, rtol=1e-6)
     expected = EXPOSURE * rates.predict(X)

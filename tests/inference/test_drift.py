@@ -202,7 +202,8 @@ def test_rates_have_a_log_loss_and_no_prediction():
     for _ in range(3):
         X, exposure = rng.standard_normal((80, 2)), rng.uniform(1, 3, 80)
         y = rng.poisson(exposure * np.exp(0.3 * X[:, 0])) / exposure
-        model.partial_fit(X, y, sample_weight=exposure)
+        with pytest.warns(ConvergenceWarning, match="give the counts as y, and exposure"):
+            model.partial_fit(X, y, sample_weight=exposure)
     assert np.isfinite(model.log_loss_path_[1:, 0]).all()
     assert np.isnan(model.log_loss_path_[:, 1:]).all()
 
