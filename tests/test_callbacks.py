@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from skbayes_sg import (
     VariationalEM,
     callbacks,
 )
-from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, TimeLimit
+from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, Progress, TimeLimit
 from skbayes_sg.chains import run
 from skbayes_sg.inference import stored
 from skbayes_sg.samplers import SGFS, SGLD
@@ -144,6 +145,64 @@ def test_convergence_ends_the_sampling_without_a_warning():
     assert found.draws_.shape[1] < 1000
     assert found.diagnostics_["r_hat_max"] <= 1.02
     assert min(found.diagnostics_["ess_min"], found.diagnostics_["ess_tail_min"]) >= 300
+
+
+def progress_of(figures=None, seconds=0.0, weight=1.0):
+    """A fit that burned in and has eight draws."""
+    burnt = [SimpleNamespace(draws=np.empty((2, 0, 1)), weights=np.empty(0))]
+    drawn = [SimpleNamespace(draws=np.empty((2, 8, 1)), weights=np.full(8, weight))]
+    fitted = None if figures is None else lambda: SimpleNamespace(diagnostics_=figures)
+    return Progress(None, [burnt, drawn], 100, seconds, fitted, None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "ends"),
+    [
+        ({}, True),
+        ({"ess_min": 399}, False),
+        ({"ess_tail_min": 399}, False),
+        ({"r_hat_max": 1.02}, False),
+    ],
+)
+def test_convergence_is_of_bulk_and_tails_and_between_chains(changed, ends):
+    figures = {"r_hat_max": 1.005, "ess_min": 500, "ess_tail_min": 450} | changed
+    assert ConvergenceStop().after_block(progress_of(figures)) == ends
+
+
+def test_draws_that_do_not_count_are_not_diagnosed():
+    """Of a phase whose step is still too long; `fitted` would have no moments."""
+    assert not ConvergenceStop().after_block(progress_of(weight=0.0))
+    assert not TimeLimit(1.0).after_block(progress_of(seconds=2.0, weight=0.0))
+    assert TimeLimit(1.0).after_block(progress_of(seconds=2.0))
+
+
+def test_a_checkpoint_is_written_so_many_seconds_after_the_last(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(stored, "write", lambda file, parts: written.append(parts))
+    checkpoint = Checkpoint(tmp_path / "fit.npz", every=10)
+    for seconds in (4, 11, 15, 20, 22, 31):
+        before = len(written)
+        assert not checkpoint.after_block(progress_of(seconds=seconds))
+        assert (len(written) > before) == (seconds in (11, 22))
+    assert len(written) == 2
+
+
+def test_the_first_limit_and_the_first_checkpoint_hold(tmp_path, monkeypatch):
+    monkeypatch.setattr(callbacks, "time", lambda: 1000.0)
+    files = [Checkpoint(tmp_path / "one"), Checkpoint(tmp_path / "two")]
+    for limits in ((10.0, 500.0), (500.0, 10.0)):
+        given = [*map(TimeLimit, limits), *files]
+        runner = callbacks.CallbackRunner(SimpleNamespace(_skl_callbacks=given), None)
+        assert runner.end == 1010.0
+        assert runner.checkpoint is files[0]
+
+
+def test_a_fit_that_is_complete_leaves_no_part_of_a_file(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "fit.npz")
+    for name in ("fit.npz", "fit.npz.unfinished"):
+        (tmp_path / name).write_text("of a killed process")
+    checkpoint.remove()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("as_drawn")
@@ -361,6 +420,14 @@ def test_a_fit_is_a_tree_of_tasks(recorder):
     scores = [one[2] for one in heard[1:-1] if one[:2] == ("end", "block")]
     assert scores[:7] == [None] * 7
     assert min(scores[7:]) > 0.5
+
+
+def test_the_last_block_may_be_shorter(recorder):
+    """Of 250 draws blocks have three, and the last has one; it is announced with the others."""
+    fitted(clone(MODELS["minibatches"]).set_params(n_draws=250), recorder)
+    begun = [one[1:] for one in Recorder.heard if one[0] == "begin"]
+    assert ("draw", begun.count(("block", 0))) in begun
+    assert begun.count(("block", 0)) == 84
 
 
 def test_callbacks_reach_a_fit_through_pipelines_and_searches(recorder):

@@ -1,4 +1,5 @@
 import warnings
+from itertools import count
 from time import monotonic
 
 import numpy as np
@@ -21,7 +22,7 @@ from skbayes_sg.chains.run import (
 from skbayes_sg.data.threads import of_blocks, one_thread, threads_of_blas
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import HMC, SGFS, SGLD
+from skbayes_sg.samplers import HMC, SGFS, SGLD, PolynomialDecay
 
 
 def test_groups_depend_on_the_number_of_chains_alone(posterior):
@@ -235,3 +236,46 @@ def test_an_error_between_two_blocks_leaves_blas_its_threads():
         pass
     assert threads() == before
     assert list(left) == [1, 2]
+
+
+def test_rounds_and_their_weights_and_sums_are_those_of_one_run(gaussian):
+    sampler = SGLD(step_size=PolynomialDecay(1e-3, 10, 1.0), batch_size=20)
+    theta, seed = np.zeros((2, 4)), np.random.SeedSequence(0)
+    states = start_chains(sampler, gaussian.posterior, theta, seed)
+    each = Execution(on_block=lambda blocks: False)  # a round for each draw
+    one, many = (
+        run_chains(sampler, gaussian.posterior, states, Length(30, 5, 2), execution)
+        for execution in (Execution(), each)
+    )
+    for whole, parts in zip(one, many, strict=True):
+        assert len(np.unique(whole.weights)) == 30
+        np.testing.assert_array_equal(parts.weights, whole.weights)
+        np.testing.assert_array_equal(parts.draws, whole.draws)
+        assert parts.stein.count == whole.stein.count == 60
+        np.testing.assert_allclose(parts.stein.product, whole.stein.product)
+
+
+def test_burn_in_is_forgotten_after_an_eighth_a_quarter_and_a_half(gaussian):
+    class Forgetting(SGLD):
+        def restart(self, state, target):
+            forgotten.append(state.t)
+
+    forgotten = []
+    sampler = Forgetting(step_size=1e-3, batch_size=20)
+    states = start_chains(sampler, gaussian.posterior, np.zeros((1, 4)), np.random.SeedSequence(0))
+    run_chain(sampler, gaussian.posterior, states[0], Length(1, 80))
+    assert forgotten == [10, 20, 40]
+
+
+def test_time_and_rows_of_a_run_are_those_of_all_groups(gaussian, monkeypatch):
+    sampler = SGLD(step_size=1e-3, batch_size=20)
+    states = start_chains(sampler, gaussian.posterior, np.zeros((6, 4)), np.random.SeedSequence(0))
+    assert [len(state.theta) for state in states] == [3, 3]
+    ticks = count()
+    monkeypatch.setattr(run, "_CLOCK", lambda: next(ticks) * 0.01)  # a step takes so long
+    length = Length(50, 20, 3)
+    taken = run.seconds(sampler, gaussian.posterior, states, length)
+    assert taken == pytest.approx(0.01 * (20 + 3 * 50) * 2)
+    chains = run_chains(sampler, gaussian.posterior, states, length, Execution())
+    read = run.rows_touched(sampler, [chain.state for chain in chains])
+    assert read == 20 * (20 + 3 * 50) * 6  # of a minibatch, in each step of each chain

@@ -14,7 +14,7 @@ from skbayes_sg import BayesianMLPClassifier, theory
 from skbayes_sg.chains import tuning
 from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.samplers import SGFS
+from skbayes_sg.samplers import SGFS, SGHMC
 
 
 def short_run(sampler, known, n_steps, n_chains, seed, about=None):
@@ -116,3 +116,48 @@ def test_a_run_that_diverges_is_taken_back():
     assert not grid.run(lowest, 400)
     assert not differences(before, leaves(grid.states))
     assert (grid.place, grid.steps) == (0, 400)
+
+
+def test_a_run_that_leaves_its_posterior_is_taken_back(monkeypatch):
+    """It need not overflow: a balance of 2 is that of chains on their way out."""
+    known = KnownGaussian()
+    states = [SGFS().init(known.posterior, np.zeros((2, 4)), np.random.default_rng(0))]
+    grid = tuning._Grid(SGFS(), known.posterior, states, None)
+    for balance, kept in ((1.9, True), (2.1, False)):
+        ratios = np.full((16, 2), balance)
+        monkeypatch.setattr(
+            tuning, "_short_run", lambda *args, r=ratios: tuning._ShortRun(states[0], r, r)
+        )
+        assert grid.run(3 if kept else 4, 10) == kept
+        assert (grid.place, grid.balance) == (3, 1.9)
+
+
+def test_runs_towards_stationarity_double(monkeypatch):
+    """One that is too short to show that chains move is not repeated at its length for ever."""
+
+    def run(self, place, n_steps):
+        lengths.append(n_steps)
+        self.place, self.steps = place, self.steps + n_steps
+        self.balance, self.about_start = 1.0, 5.0
+        self.balance_se = self.about_start_se = 0.0
+        return True
+
+    lengths = []
+    monkeypatch.setattr(tuning._Grid, "run", run)
+    known = KnownGaussian()
+    choose_alpha(SGFS(), known.posterior, np.zeros((2, 4)), np.random.SeedSequence(0))
+    down = len(tuning._ALPHAS)  # a settling run, and one at each lower alpha
+    assert lengths[down : down + 2] == [tuning._SETTLING, 2 * tuning._SETTLING]
+
+
+def test_modes_are_searched_without_noise():
+    """With all rows in each step two searches from one point differ by their noise alone."""
+    known = KnownGaussian()
+    sampler = SGHMC(batch_size=known.posterior.n_rows)
+    theta = np.full((2, 4), 0.5)
+    ends = [
+        tuning.from_modes(sampler, known.posterior, theta, np.random.SeedSequence(seed)).states
+        for seed in (0, 1)
+    ]
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_allclose(one.theta, other.theta, atol=1e-6)
