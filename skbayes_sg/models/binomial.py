@@ -23,7 +23,7 @@ from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Family, once
 from skbayes_sg.models.softmax import of_normal_logits
 
-_SINGLE = 50  # trials, up to which no counts are put together in cells
+_COARSE = 20, 1, np.linspace(-3.3, 3.3, 7)  # cells of a metric
 _TERMS = 32  # of a tail that are added up one by one
 _NODES = 8  # of the rule for longer tails
 _MOST = 80.0  # logits, from where on exponentials overflow in single precision
@@ -137,22 +137,23 @@ class Binomial(Family, Response):
         mean = np.sum(cells.mass * loss, axis=0)
         return mean, np.sum(cells.mass * (loss - mean) ** 2, axis=0)
 
-    def cells(self, outputs: NDArray) -> Cells:
+    def cells(self, outputs: NDArray, fine: bool = True) -> Cells:
         """The counts of each row under one chain's outputs, in some cells of neighbours.
 
         Cells are single counts of few trials, and at either end of many, where the distribution may
         be steep; from there they grow, but for those near the mean.
         """
+        n_single, per_size, near = (50, 5, np.linspace(-5, 5, 21)) if fine else _COARSE
         mean, sd = self.mean(outputs)[0], self.width(outputs)[0]
         n = np.broadcast_to(self.trials(outputs)[0], mean.shape)
         most = n.max(initial=1)
-        if most <= _SINGLE:
+        if most <= n_single:
             edges = np.arange(most + 2)[:, None]
         else:
-            steps = np.rint(np.geomspace(1, most + 1, int(5 + 5 * np.log(most))))
+            steps = np.rint(np.geomspace(1, most + 1, int(3 + per_size * np.log(most))))
             steps = np.append(0, np.unique(steps))[:, None]
-            near = np.rint(mean + np.linspace(-5, 5, 21)[:, None] * sd)
-            edges = np.concatenate([steps + 0 * n, n + 1 - steps, near])
+            edges = np.concatenate([steps + 0 * n, n + 1 - steps, mean + near[:, None] * sd])
+            edges = np.rint(edges)
         edges = np.sort(np.clip(edges, 0, n + 1), axis=0)
         counts = np.diff(edges, axis=0)
         middle = np.clip(np.floor(edges[:-1] + 0.5 * (counts - 1)), 0, n)
@@ -276,10 +277,10 @@ class BetaBinomial(Binomial):
         return found
 
     def expected(self, outputs: NDArray) -> NDArray:
-        """Outer products of residuals, in the mean over cells of counts; it is only a metric."""
+        """Outer products of residuals, in the mean over some cells of counts: only a metric."""
         found = np.empty((len(outputs), 2, 2, outputs.shape[-1]))
         for information, of_chain in zip(found, outputs, strict=True):
-            cells = self.cells(of_chain[None].astype(np.float64, copy=False))
+            cells = self.cells(of_chain[None].astype(np.float64, copy=False), fine=False)
             residual = self.residual(cells.outputs, cells.middle)[0].reshape(2, *cells.mass.shape)
             information[:] = np.einsum("kcn,lcn,cn->kln", residual, residual, cells.mass)
         return found
@@ -292,7 +293,11 @@ class BetaBinomial(Binomial):
         y: NDArray,
         observed: bool = False,
     ) -> tuple[NDArray, NDArray]:
-        return Family.row_terms(self, theta, root, X, y, observed)
+        """The metric is that at theta: cells under each node would take most of a fit."""
+        if root is None or observed:
+            return Family.row_terms(self, theta, root, X, y, observed)
+        residual, _ = Family.row_terms(self, theta, root, X, y, observed=True)
+        return residual, self.expected(self.outputs(theta, X, np.float64))[0]
 
     expand_rows, difference = Family.expand_rows, Family.difference
     remainder, bregman_remainder = Family.remainder, Family.bregman_remainder

@@ -256,7 +256,7 @@ def _of_expansions(model: Any, outputs: NDArray, rng: np.random.Generator) -> It
         yield from _compared("row_terms[0]", residual, model.residual(at_rows, y)[0], "residual")
         yield from _compared("row_terms[1]", between, information[0], name)
     root = 0.2 * np.eye(one.dim)
-    over, wanted = (of(theta, root, X, y) for of in (one.row_terms, _row_terms_of(one)))
+    over, wanted = (of(theta, root, X, y, True) for of in (one.row_terms, _row_terms_of(one)))
     for part, (found, one_of) in enumerate(zip(over, wanted, strict=True)):
         yield from _compared(
             f"row_terms[{part}] over a normal distribution",

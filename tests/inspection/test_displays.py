@@ -217,7 +217,7 @@ def test_regressions_have_coefficients_and_no_odds():
     X, y = load_breast_cancer(return_X_y=True)
     linear = BayesianLinearRegressionSGFS(**SHORT).fit(X[:, :3], y)
     assert CoefficientsDisplay.from_estimator(linear).ax_.get_xlabel() == "coefficient"
-    with pytest.raises(ValueError, match="a regression has no odds"):
+    with pytest.raises(ValueError, match="this regression has no odds"):
         CoefficientsDisplay.from_estimator(linear, odds_ratio=True)
     with pytest.raises(ValueError, match="UncertaintyDisplay needs an estimator with"):
         UncertaintyDisplay.from_estimator(linear, X[:, :3])

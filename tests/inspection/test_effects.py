@@ -405,7 +405,7 @@ def test_a_regression_has_no_odds_no_class_and_ratios_of_positive_means_only():
     line = BayesianLinearRegressionSGFS(**SHORT).fit(X, Z)
     assert average_effects(line, X).columns.name == "mean of y"
     for arguments, message in (
-        ({"scale": "odds_ratio"}, "a regression has no odds"),
+        ({"scale": "odds_ratio"}, "this regression has no odds"),
         ({"positive": 1}, "positive is a class of two"),
         ({"scale": "ratio"}, "a ratio is of means above 0"),
     ):
