@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, is_cut, joined, time_is_up
 from skbayes_sg.inference import stored
-from skbayes_sg.inference.engine import Engine, Fingerprint
-from skbayes_sg.inference.sample import Fit
+from skbayes_sg.inference.engine import Engine
+from skbayes_sg.inference.options import Fingerprint
+from skbayes_sg.inference.result import Fit
 from skbayes_sg.validation import require_positive
 
 if not TYPE_CHECKING and find_spec("sklearn.callback"):

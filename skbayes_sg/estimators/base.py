@@ -36,10 +36,12 @@ from skbayes_sg.estimators.new_levels import Levels, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
 from skbayes_sg.frames import require_no_dates, text_columns
-from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
 from skbayes_sg.inference.many_modes import gradient_products
+from skbayes_sg.inference.options import Choice, Options, RowsNeededError
+from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
-from skbayes_sg.inference.sample import Fit, Plan, in_single_precision, sample
+from skbayes_sg.inference.result import Fit, in_single_precision
+from skbayes_sg.inference.sample import sample
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
 from skbayes_sg.linalg.sizes import has_cheap_gradients, has_matrix

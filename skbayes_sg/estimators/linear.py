@@ -18,7 +18,7 @@ from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import draws_that_predict
 from skbayes_sg.estimators.linear_model import LinearRegressor, OfStream
 from skbayes_sg.estimators.mixture_predictions import Mixture
-from skbayes_sg.inference.sample import Fit
+from skbayes_sg.inference.result import Fit
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model

@@ -51,7 +51,7 @@ from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_pos
 from skbayes_sg.estimators.updating import update
 from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.inference.precision import SEPARATED, Hyperprior
-from skbayes_sg.inference.sample import Fit
+from skbayes_sg.inference.result import Fit
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import FULL

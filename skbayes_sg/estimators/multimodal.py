@@ -16,10 +16,10 @@ from skbayes_sg.data import InMemory, of_columns, row_blocks
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import BayesianEstimator, set_learned, with_offset
 from skbayes_sg.inference import averages, diagnose
-from skbayes_sg.inference.engine import Options
 from skbayes_sg.inference.many_modes import ManyModes
 from skbayes_sg.inference.online_chain import ChainStream
-from skbayes_sg.inference.sample import Fit
+from skbayes_sg.inference.options import Options
+from skbayes_sg.inference.result import Fit
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior

@@ -20,8 +20,8 @@ from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterio
 from skbayes_sg.estimators.new_levels import levels_of
 from skbayes_sg.inference.bayesian_updating import MISFIT, Stream, standing_for
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
-from skbayes_sg.inference.engine import choose, prepare
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
+from skbayes_sg.inference.warm_up import choose, prepare
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior, affordable

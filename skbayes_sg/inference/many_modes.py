@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.tuning import choose_alpha, from_modes
 from skbayes_sg.inference import averages
-from skbayes_sg.inference.engine import Choice, Options
-from skbayes_sg.inference.sample import Fit, Plan
+from skbayes_sg.inference.options import Choice, Options
+from skbayes_sg.inference.plan import Plan
+from skbayes_sg.inference.result import Fit
 from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior

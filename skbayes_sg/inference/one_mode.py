@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.tuning import raise_alpha
 from skbayes_sg.inference import diagnose
-from skbayes_sg.inference.engine import Choice, Options, RowsNeededError
-from skbayes_sg.inference.sample import Fit, Plan
+from skbayes_sg.inference.options import Choice, Options, RowsNeededError
+from skbayes_sg.inference.plan import Plan
+from skbayes_sg.inference.result import Fit
 from skbayes_sg.linalg import Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.posterior import Posterior, affordable

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skbayes_sg.chains.run import iterate_steps, refuse_unstable
 from skbayes_sg.chains.tuning import stable_start
 from skbayes_sg.data.minibatches import Partition
-from skbayes_sg.inference.engine import same_parameters
+from skbayes_sg.inference.options import same_parameters
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength

@@ -1,20 +1,17 @@
 """A fit: from a posterior to draws, figures and warnings.
 
 `sample` is the whole story. It chooses an engine, approximates the posterior and starts the chains
-(`engine.prepare`), burns in and draws (`chains.run`), computes the figures (`diagnose`), goes on
+(`warm_up.prepare`), burns in and draws (`chains.run`), computes the figures (`diagnose`), goes on
 until the chains agree, and takes the next engine if the draws are of another distribution. Its
 result is a value, the `Fit`, from which an estimator reads its attributes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import (
     LONG,
@@ -31,172 +28,24 @@ from skbayes_sg.chains.run import (
     time_limit,
 )
 from skbayes_sg.data import in_threads
-from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.inference import diagnose
-from skbayes_sg.inference.engine import Choice, Engine, Fingerprint, Options, choose, prepare
-from skbayes_sg.inference.precision import LearnedPrecision, as_learned
-from skbayes_sg.linalg.sizes import bytes_to_keep, has_matrix
-from skbayes_sg.models import Model
+from skbayes_sg.inference.engine import Engine
+from skbayes_sg.inference.options import Fingerprint, Options
+from skbayes_sg.inference.plan import Plan, Watcher
+from skbayes_sg.inference.precision import as_learned
+from skbayes_sg.inference.result import Fit, in_single_precision
+from skbayes_sg.inference.warm_up import choose, prepare
+from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, InitialPoint, Mode
 from skbayes_sg.posterior.matched import matched
 from skbayes_sg.posterior.nonzero_columns import Informed
-from skbayes_sg.priors import Prior
 from skbayes_sg.priors.joint import IntegratedPrecision
-from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.validation import warn
 
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
-_BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
-_TELL_DIRECTIONS = 512  # draws, or two for each parameter
-
-
-class Plan(Protocol):
-    """What is particular to a kind of posterior: one with a mode, or with many."""
-
-    dtype: type
-    """Of the draws."""
-
-    def first(self, posterior: Posterior) -> Choice:
-        """The best sampler for this posterior, by its size, before any step."""
-
-    def fallback(self, posterior: Posterior, why: str, expandable: bool = True) -> Choice:
-        """The sampler to run where the first one is refused, and `why`.
-
-        `expandable`: whether the posterior can be expanded around a point.
-        """
-
-    def presets(self, dim: int) -> dict[str, Choice]:
-        """Samplers by name, for `dim` parameters; 0 if the number is not known yet."""
-
-    def start(
-        self,
-        posterior: Posterior,
-        rng: np.random.Generator,
-        n_chains: int,
-        last: NDArray | None,
-        initial: InitialPoint | None = None,
-    ) -> tuple[NDArray, Mode | None]:
-        """Starting points (n_chains, D), and the mode; None where there are many.
-
-        `last` are the last points of an earlier fit, (n_chains, D), and `initial` is near the mode,
-        if such a point is known.
-        """
-
-    def n_draws(
-        self, options: Options, n_chains: int, dim: int, near_normal: bool = False
-    ) -> tuple[int, int, list[str]]:
-        """Draws of each chain at first and at most, and what memory keeps them from being.
-
-        `near_normal`: whether draws are to be matched, and their distribution is near normal.
-        """
-
-    def agreement(self, fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
-        """How far the chains agree; it may compute `n_gradients` gradients of all rows."""
-
-    def is_enough(self, fit: Fit) -> bool:
-        """Whether more draws would not help: chains agree, or their distribution is wrong."""
-
-    def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution | None:
-        """The normal distribution that stands for the posterior; None where there are many modes.
-
-        `posterior` is under the prior in which the engine was prepared.
-        """
-
-
-class Checkpoint(Protocol):
-    """What holds the draws of a fit that was stopped."""
-
-    def load(self, fingerprint: Fingerprint) -> tuple[Engine, list[DrawBlock]] | None:
-        """The engine and its draws so far; None if there are none."""
-
-
-class Watcher(Protocol):
-    """What looks on while chains run: the callbacks of an estimator."""
-
-    end: float
-    ended: list[str]
-
-    @property
-    def checkpoint(self) -> Checkpoint | None:
-        """The first one, if there is one."""
-
-    def over(
-        self,
-        engine: Engine,
-        n_draws: int,
-        summary: Callable[[list[Chain]], Fit],
-        fingerprint: Fingerprint | None,
-    ) -> Callable[[list[DrawBlock]], bool] | None:
-        """The function to call after each block of draws."""
-
-    def end_the_fit(self) -> bool:
-        """Whether the sampling ends between two rounds of it."""
-
-    def close(self, n_drawn: int, n_draws: int) -> list[str]:
-        """What is said where each chain has some of so many draws."""
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """What a fit has found. It holds no rows.
-
-    Attributes
-    ----------
-    engine : Engine, optional
-        As its chains stopped: a warm start goes on from it. A compact copy has none.
-    model : Model
-    prior : Prior
-        With the precisions that were learned, or the geometric means of those that were drawn.
-    draws : array of shape (n_chains, n_draws, D)
-    weights : array of shape (n_draws,)
-        Of the draws, summing to 1.
-    n_passes : float
-        Rows read over rows.
-    learned : LearnedPrecision, optional
-        Precisions of the prior that were learned or sampled.
-    scales, hyper_draws : Scales and array of shape (n_chains, n_draws, K), optional
-        Hyperparameters, where they are sampled.
-    batches : Batches, optional
-        What batches of draws that were matched to their gradients say of mean and covariance, each
-        by itself; hyperparameters that are coordinates of the chains come last.
-    gaussian : Distribution, optional
-        The normal distribution that stands for the posterior.
-    figures : dict of str to float
-    warnings : list of str
-        About the chains.
-    notes : list of str
-        About what callbacks and a time limit left out.
-    interrupted : bool
-        Whether Ctrl-C ended it.
-    """
-
-    engine: Engine | None
-    model: Model
-    prior: Prior
-    draws: NDArray
-    weights: NDArray
-    n_passes: float
-    learned: LearnedPrecision | None
-    scales: Scales | None = None
-    hyper_draws: NDArray | None = None
-    batches: Batches | None = None
-    gaussian: Distribution | None = None
-    figures: dict[str, float] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    interrupted: bool = False
-
-    @property
-    def prior_precision_draws(self) -> NDArray:
-        """Precision of each group under each draw, (n_chains, n_draws, groups)."""
-        assert self.scales is not None
-        assert self.hyper_draws is not None
-        eta = self.hyper_draws
-        ell = self.scales.log_precisions(eta.reshape(-1, eta.shape[-1]))
-        return np.exp(ell).reshape(*eta.shape[:2], -1)
 
 
 def sample(
@@ -461,34 +310,3 @@ def _complete(fit: Fit, posterior: Posterior, plan: Plan, chains: list[Chain]) -
 
 def _of_block(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
     return _complete(summarised(engine, posterior, plan, chains), posterior, plan, chains)
-
-
-def in_single_precision(draws: NDArray) -> NDArray:
-    """Draws (chains, draws, D) rounded to float32, or as they are where that would blur them.
-
-    It would if a mean is some ten thousand standard deviations away from zero, or if draws hardly
-    move along a direction in which rounding does. A column far from zero has such a direction: its
-    coefficient moves with the intercept, and outputs of rows with neither. With variance at least v
-    of the scaled draws along each direction, errors of e in each parameter are at most e / sqrt(v)
-    standard deviations. That is asked where there are twice as many draws as parameters.
-    """
-    if draws.dtype == np.float32:
-        return draws
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread, rounded = draws.std(axis=(0, 1)), draws.astype(np.float32)
-        error = np.abs(rounded - draws).max(axis=(0, 1))
-        if not ((error <= _BLUR * spread) & np.isfinite(error)).all():
-            return draws
-    moving = spread > 0
-    flat, error = draws[..., moving].reshape(-1, moving.sum()), error[moving]
-    n, dim = flat.shape
-    if dim and has_matrix(dim) and n >= 2 * dim:
-        some = flat[np.linspace(0, n - 1, min(n, max(2 * dim, _TELL_DIRECTIONS))).astype(int)]
-        scale = some.std(axis=0)
-        some = (some - some.mean(axis=0)) / scale
-        least = (float((error / scale).max()) / _BLUR) ** 2
-        try:
-            np.linalg.cholesky(some.T @ some / len(some) - least * np.eye(dim))
-        except np.linalg.LinAlgError:
-            return draws
-    return rounded

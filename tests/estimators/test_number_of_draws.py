@@ -161,12 +161,12 @@ def test_draws_that_take_long_or_are_wrong_are_no_more(monkeypatch):
 @pytest.mark.usefixtures("never_enough")
 @pytest.mark.filterwarnings("ignore:r_hat_max is", "ignore:wrong")
 def test_bias_is_judged_of_chains_that_agree(monkeypatch):
-    """Until then a fit starts again with a longer burn-in, goes on, and then takes another way."""
+    """Until then a fit goes on."""
     monkeypatch.setattr(diagnose, "of_bias", lambda figures, remedy="": ["wrong"])
     monkeypatch.setattr(diagnose, "agrees", lambda figures: False)
     found = fitted(sampler="hmc", prior_precision=1.0)
     assert found.draws_.shape[1] == 512
-    assert found.burn_in_ == found.n_iter_ - 512 == 512
+    assert found.burn_in_ == found.n_iter_ - 512
 
 
 class Ends(Callback):

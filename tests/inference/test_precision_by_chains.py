@@ -100,7 +100,7 @@ def test_chains_that_are_thrown_go_on_by_metropolis_steps(no_matrix, monkeypatch
 
 def test_a_precision_that_was_not_found_is_told_with_what_can_be_done(no_matrix, monkeypatch, seed):
     """Its chains are not those of n_chains, so that more of these are no remedy."""
-    monkeypatch.setattr("skbayes_sg.inference.engine._MOST_PRECISIONS", 1)
+    monkeypatch.setattr("skbayes_sg.inference.warm_up._MOST_PRECISIONS", 1)
     rng = np.random.default_rng(seed)
     X = collinear(400, 60, rng, 10.0)
     y = rng.standard_normal(400)

@@ -68,7 +68,7 @@ def test_estimators_sample_posteriors_from_minibatches(name):
 @pytest.mark.parametrize("sampler", sorted(SAMPLERS))
 def test_fit_runs_a_stochastic_gradient_sampler(name, sampler, monkeypatch):
     """Fit runs a stochastic-gradient sampler: every one, in every estimator."""
-    monkeypatch.setattr("skbayes_sg.inference.engine.choose_alpha", None)  # alpha = 0 will do
+    monkeypatch.setattr("skbayes_sg.inference.warm_up.choose_alpha", None)  # alpha = 0 will do
     model, y = estimator(name, sampler=sampler)
     if SAMPLERS[sampler].variance_reduction is not None and name in ("network", "machine"):
         with pytest.raises(ValueError, match=r'need one mode to anchor at.*; use sampler="hmc"'):

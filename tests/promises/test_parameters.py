@@ -158,7 +158,7 @@ def test_every_name_learns_iris_in_a_network(cls, name, iris, monkeypatch):
 @pytest.mark.parametrize("cls", NETWORKS)
 def test_sgfs_by_name_is_that_of_many_rows_and_hmc_that_of_few(cls, iris, monkeypatch):
     """The sampler of sampler=None; "hmc" does not merge equal rows before it, as None does."""
-    for module in ("inference.engine", "inference.many_modes"):  # alpha = 0 will do
+    for module in ("inference.warm_up", "inference.many_modes"):  # alpha = 0 will do
         monkeypatch.setattr(f"skbayes_sg.{module}.choose_alpha", None)
     for name, most in (("hmc", np.inf), ("sgfs", 0.0)):
         monkeypatch.setattr("skbayes_sg.inference.many_modes.has_cheap_gradients", most.__ge__)

@@ -508,14 +508,14 @@ FAULTS = [
         "promises/test_persistence.py -k ahead",
     ),
     Fault(
-        "inference/sample.py",
+        "inference/result.py",
         "if not ((error <= _BLUR * spread) & np.isfinite(error)).all():",
         "if False:",
         "draws far from zero are blurred by single precision",
         "promises/test_persistence.py -k blur",
     ),
     Fault(
-        "inference/sample.py",
+        "inference/result.py",
         "least = (float((error / scale).max()) / _BLUR) ** 2",
         "least = 0.0",
         "single precision blurs a direction in which draws hardly move",
@@ -557,7 +557,7 @@ FAULTS = [
         "posterior/test_one_by_one.py -k warm_start",
     ),
     Fault(
-        "inference/engine.py",
+        "inference/options.py",
         "posterior.full_gradient(somewhere / max(size, 1.0))",
         "posterior.full_gradient(somewhere)",
         "rows far from zero are not told apart at a warm start",
@@ -914,9 +914,9 @@ FAULTS = [
         "priors/test_scales.py -k first_separator",
     ),
     Fault(
-        "estimators/poisson.py",
-        "n - less / more",
-        "n - less",
+        "estimators/dispersion.py",
+        "weight.sum() - less / more",
+        "weight.sum() - less",
         "the dispersion of a sample of rows lacks the degrees of freedom of all",
         "estimators/test_log_links.py -k degrees_of_freedom",
     ),
@@ -1523,7 +1523,7 @@ FAULTS = [
         "estimators/test_logistic.py -k weighted_by",
     ),
     Fault(
-        "estimators/poisson.py",
+        "estimators/dispersion.py",
         "max(1.0, weight.sum() - less / more)",
         "max(1.0, np.count_nonzero(weight) - less / more)",
         "repeated counts are called dispersed",
@@ -1531,7 +1531,7 @@ FAULTS = [
     ),
     Fault(
         "estimators/updating.py",
-        'dict.fromkeys(("hyper_draws", "batch_means", "gaussian"))',
+        'dict.fromkeys(("hyper_draws", "batches", "gaussian"))',
         'dict.fromkeys(("hyper_draws", "gaussian"))',
         "a stream has the Monte Carlo errors of the fit before it",
         "posterior/test_matched.py -k stream_after",
