@@ -11,7 +11,8 @@ binomial regression. RANSAC has thousands of fits of two rows, a quarter of an h
 regression, which needs no RANSAC and is left out. A line under a weak prior goes through the two
 rows. The files about Bayesian, Huber's and generalised linear regressions test algorithms, and not
 only what any estimator has to do: a mean of draws is no maximum to nine digits. A failure needs a
-reason, in `OF_ERROR` or `REASONS`, and a reason that explains no failure of a full run has to go.
+reason, in `sklearn_reasons.toml`. That holds for one test with its parameters, in one place, and
+for one assertion; one that explains no failure of a full run has to go.
 An hour on one core. A run of some files or places is printed alone: the table is of one run of one
 commit, which its first line names.
 """
@@ -19,9 +20,12 @@ commit, which its first line names.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -74,114 +78,27 @@ FILES = {
     LOG_LINEAR: ["linear_model/_glm/tests/test_glm.py", COMMON],
     NETWORK: ["ensemble/tests/test_stacking.py"],
 }
-HAS_PARTIAL_FIT = "the test wants an estimator without partial_fit, which ours has"
-DIGITS = "the test wants the probabilities of the point estimate to seven digits"
-NOISE = "160 draws are too few for a difference of .008; it holds with the default number"
-LIKELIHOOD = "the test wants the temperature and the order of a maximum of the likelihood"
-WARNING = "the test makes our warning of 160 draws, which are few, an error"
-ONE_CLASS = "a bootstrap sample of the two rows holds one class, whose fit we refuse"
-OUTLIER = "the test wants an outlier to move the line"
-POINT = "the test wants a penalised maximum of the likelihood, of which ours is no estimate"
-BALANCE = "the test wants the sum of y to 2e-4, which a maximum of the likelihood predicts"
-DIGITS_OF_DRAWS = "the test wants more digits than the mean of 160 draws has"
-INTERPOLATES = "the test wants few rows interpolated, from which the learned prior shrinks"
-EPSILON = "the test sets an epsilon so large that no row is an outlier; ours estimates it"
-ITERATIONS = "the test is about the iterations of scikit-learn's algorithm"
-WORDS = "it is refused as the test wants, in other words"
-WEIGHTS = "the test divides weights by their sum, where ours are repetitions"
-BY_TYPE = "RANSAC knows how many rows a LinearRegression needs, and knows it by its type"
-DOUBLE = "coefficients are double for float32 rows too; predictions are float32"
-ONE_MORE = "a column more changes the draws of fits of three rows, on which the next fits build"
-OUTSIDE = "the prediction lies outside the limits, where the imputer draws nothing"
-OF_ERROR = {
-    "no attribute 'sparsify'": "means of draws are not 0, and predictions do not use coef_",
-    "no attribute 'lambda_'": ITERATIONS,
-    "no attribute 'outliers_'": "outliers have small weights, and none is told from the others",
-    "no attribute 'scores_'": ITERATIONS,
-    "no attribute 'sigma_'": ITERATIONS,
-    "no attribute '_update_sigma'": ITERATIONS,
-    "`min_samples` needs to be explicitly set": BY_TYPE,
-    "y should be a 1d array": "y of several columns is for MultiOutputRegressor or -Classifier",
-}
-"""Why a test fails, by a part of its error."""
-REASONS: dict[str, dict[str, str]] = {
-    LOGISTIC: {
-        "test_bagging_small_max_features": ONE_CLASS,
-        "test_classifier_chain_vs_independent_models": NOISE,
-        "test_multiclass_estimator_attribute_error": HAS_PARTIAL_FIT,
-        "test_multiclass_multioutput_estimator_predict_proba": DIGITS,
-        "test_temperature_scaling": LIKELIHOOD,
-    },
-    LINEAR: {
-        "test_from_model_estimator_attribute_error": HAS_PARTIAL_FIT,
-        "test_multioutput_regressor_has_partial_fit": HAS_PARTIAL_FIT,
-        "test_transform_target_regressor_invertible": WARNING,
-        "test_transform_target_regressor_not_warns_with_global_output_set": WARNING,
-    },
-    WEAK: {
-        "test_huber_equals_lr_for_high_epsilon": DIGITS_OF_DRAWS,
-        "test_ransac_final_model_fit_sample_weight": WEIGHTS,
-        "test_ransac_none_estimator": DIGITS_OF_DRAWS,
-        "test_ransac_predict": DIGITS_OF_DRAWS,
-        "test_ransac_score": DIGITS_OF_DRAWS,
-    },
-    EVIDENCE: {
-        "test_ard_accuracy_on_easy_problem": DIGITS_OF_DRAWS,
-        "test_bayesian_initial_params": INTERPOLATES,
-        "test_dtype_match": DOUBLE,
-        "test_iterative_imputer_missing_at_transform": DIGITS_OF_DRAWS,
-        "test_iterative_imputer_skip_non_missing": INTERPOLATES,
-        "test_iterative_imputer_truncated_normal_posterior": OUTSIDE,
-        "test_iterative_imputer_with_empty_features": ONE_MORE,
-        "test_prediction_bayesian_ridge_ard_with_constant_input": DIGITS_OF_DRAWS,
-        "test_toy_ard_object": INTERPOLATES,
-    },
-    HUBER: {
-        "test_huber_equals_lr_for_high_epsilon": EPSILON,
-        "test_huber_max_iter": ITERATIONS,
-        "test_huber_warm_start": ITERATIONS,
-    },
-    LOG_LINEAR: {
-        "test_glm_log_regression": POINT,
-        "test_glm_regression": POINT,
-        "test_glm_regression_hstacked_X": POINT,
-        "test_glm_regression_unpenalized": POINT,
-        "test_glm_regression_unpenalized_hstacked_X": POINT,
-        "test_glm_regression_unpenalized_vstacked_X": POINT,
-        "test_glm_regression_vstacked_X": POINT,
-        "test_glm_sample_weight_consistency": WEIGHTS,
-        "test_glm_wrong_y_range": WORDS,
-        "test_linalg_warning_with_newton_solver": WARNING,
-        "test_poisson_glmnet": POINT,
-        "test_warm_start": ITERATIONS,
-    },
-    NETWORK: {},
-}
-REASONS[LINEAR] |= REASONS[WEAK] | dict.fromkeys(
-    [
-        "test_ransac_default_residual_threshold",
-        "test_ransac_inliers_outliers",
-        "test_ransac_none_estimator",
-        "test_ransac_predict",
-        "test_ransac_score",
-        "test_ransac_sparse",
-    ],
-    INTERPOLATES,
-)
-OF_LINES = {test: why for test, why in REASONS[LINEAR].items() if "ransac" not in test}
-REASONS[ROBUST] = OF_LINES | {
-    "test_adaboostregressor_sample_weight": OUTLIER,
-    "test_huber_better_r2_score": OUTLIER,
-    "test_huber_equals_lr_for_high_epsilon": OUTLIER,
-}
-for place, names in {
-    LINEAR: ["LinearRegression", "Ridge"],
-    EVIDENCE: ["BayesianRidge", "ARDRegression"],
-    LOG_LINEAR: ["PoissonRegressor"],
-}.items():
-    cases = [f"{weighted}-{name}" for weighted in (False, True) for name in names]
-    REASONS[place] |= {f"test_balance_property[42-{case}]": BALANCE for case in cases}
-"""Why a test fails, by its name with or without parameters."""
+REASONS = Path(__file__).with_name("sklearn_reasons.toml")
+
+
+class Failure(NamedTuple):
+    """Where a test fails, and by what error."""
+
+    assertion: str
+    """The line of its file."""
+    error: str
+    """The first line of it, with # for numbers, which depend on the processor."""
+
+
+class Reason(NamedTuple):
+    """Why a test fails, if it is by this failure."""
+
+    failure: Failure
+    why: str
+
+
+Case = tuple[str, str, str]  # place, file, and test with its parameters
+Reasons = dict[Case, Reason]
 
 
 class Outcome(NamedTuple):
@@ -189,8 +106,8 @@ class Outcome(NamedTuple):
 
     passed: int
     skipped: int
-    failed: dict[str, str]
-    """the first line of its error, by test"""
+    failed: dict[str, Failure]
+    """By test."""
 
 
 def run(place: str, file: str) -> Outcome:
@@ -198,7 +115,7 @@ def run(place: str, file: str) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         settings, found = Path(folder, "pytest.ini"), Path(folder, "found.xml")
         settings.write_text("[pytest]\n")  # not those of this repository
-        command = [sys.executable, "-m", "pytest", "-q", "-c", str(settings)]
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-c", str(settings)]
         command += ["-p", "no:cacheprovider", "-p", "benchmarks.peers.sklearn_twins"]
         command += ["-W", "ignore::sklearn.exceptions.ConvergenceWarning", f"--junitxml={found}"]
         paths = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
@@ -208,42 +125,60 @@ def run(place: str, file: str) -> Outcome:
         )
         if done.returncode > 1:  # the tests did not run
             raise RuntimeError(f"{file}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-        cases = list(ElementTree.parse(found).iter("testcase"))
+        return outcome(file, found)
+
+
+def outcome(file: str, found: Path) -> Outcome:
+    """What pytest wrote of a file of tests, with short tracebacks."""
+    cases = list(ElementTree.parse(found).iter("testcase"))
     wrong = {case.get("name", ""): bad for case in cases for bad in case.findall("*[@message]")}
     skipped = sum(bad.tag == "skipped" for bad in wrong.values())
     failed = {
-        name: bad.get("message", "").partition("\n")[0]
-        for name, bad in wrong.items()
-        if bad.tag != "skipped"
+        name: failure(file, bad.text or "") for name, bad in wrong.items() if bad.tag != "skipped"
     }
     return Outcome(len(cases) - skipped - len(failed), skipped, failed)
 
 
-def reason(place: str, test: str, error: str) -> str | None:
+def failure(file: str, traceback: str) -> Failure:
+    """The last line of the tests' file in a traceback, and the first line of the error."""
+    lines = traceback.splitlines()
+    assertion = ""
+    for place, line in pairwise(lines):
+        if f"{file}:" in place:
+            assertion = line.strip()
+    error = next((line[1:].strip() for line in lines if line.startswith("E ")), "")
+    return Failure(assertion, re.sub(r"\d[\w.+-]*", "#", error))
+
+
+def known_reasons() -> Reasons:
+    """Of all failures that have one. Each holds for one parameter and one assertion."""
+    known: Reasons = {}
+    for one in tomllib.loads(REASONS.read_text())["reason"]:
+        why = Reason(Failure(one["assertion"], one["error"]), one["why"])
+        known |= {(one["place"], one["file"], test): why for test in one["tests"]}
+    return known
+
+
+def reason(known: Reasons, case: Case, failed: Failure) -> str | None:
     """Why a test fails, if that is known."""
-    for part, why in OF_ERROR.items():
-        if part in error:
-            return why
-    return REASONS[place].get(test) or REASONS[place].get(test.partition("[")[0])
+    found = known.get(case)
+    return found.why if found is not None and found.failure == failed else None
 
 
-def not_needed(failed: dict[tuple[str, str], dict[str, str]]) -> list[str]:
-    """Reasons that explain none of the failures, each of which is known by place and file."""
-    parts, names = set(OF_ERROR), {(place, test) for place in REASONS for test in REASONS[place]}
-    for (place, _), errors in failed.items():
-        for test, error in errors.items():
-            explained = {part for part in OF_ERROR if part in error}
-            parts -= explained
-            if not explained:
-                names -= {(place, test), (place, test.partition("[")[0])}
-    return sorted([*parts, *(f"{place}: {test}" for place, test in names)])
+def not_needed(known: Reasons, failed: dict[Case, Failure]) -> list[str]:
+    """Reasons that explain none of the failures."""
+    return [
+        ": ".join(case)
+        for case in known
+        if case not in failed or reason(known, case, failed[case]) is None
+    ]
 
 
-def row(place: str, file: str, outcome: Outcome) -> dict:
-    """A line of the table: what failed and why, or the error of a failure that has no reason."""
+def row(known: Reasons, place: str, file: str, outcome: Outcome) -> dict:
+    """A line of the table: what failed and why, or the failure that has no reason."""
     passed, skipped, failed = outcome
-    why = {test: reason(place, test, error) for test, error in failed.items()}
-    shown = [f"{test}: {why[test] or failed[test]}" for test in failed]
+    why = {test: reason(known, (place, file, test), each) for test, each in failed.items()}
+    shown = [f"{test}: {why[test] or ' '.join(failed[test])}" for test in failed]
     return {
         "in place of": place,
         "file": file,
@@ -257,13 +192,13 @@ def row(place: str, file: str, outcome: Outcome) -> dict:
 
 def main(report: Report, files: list[str] | None, places: list[str] | None) -> None:
     """All files and places, with a table; or some, without."""
-    rows, failed = list[dict](), dict[tuple[str, str], dict[str, str]]()
+    known, rows, failed = known_reasons(), list[dict](), dict[Case, Failure]()
     for place in places or FILES:
         for file in FILES[place]:
             if file in (files or [file]):
                 outcome = run(place, file)
-                failed[place, file] = outcome.failed
-                rows.append(row(place, file, outcome))
+                failed |= {(place, file, test): each for test, each in outcome.failed.items()}
+                rows.append(row(known, place, file, outcome))
                 report.show(rows[-1:])
     claims = []
     for place in FILES:
@@ -272,7 +207,7 @@ def main(report: Report, files: list[str] | None, places: list[str] | None) -> N
     if files or places:
         report.diagnose_run(claims)
         return
-    idle = not_needed(failed)
+    idle = not_needed(known, failed)
     print("reasons that explain no failure:", *idle, sep="\n")
     claims.append(Claim("reasons that explain no failure", len(idle), high=0))
     commit = subprocess.check_output(

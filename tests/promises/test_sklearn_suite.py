@@ -22,23 +22,46 @@ sys.path.remove(str(ROOT))
     ],
 )
 def test_every_failure_has_a_reason(file):
-    place = sklearn_suite.LOGISTIC
+    place, known = sklearn_suite.LOGISTIC, sklearn_suite.known_reasons()
     passed, _, failed = sklearn_suite.run(place, file)
     assert passed > 20
-    known = {test: sklearn_suite.reason(place, test, error) for test, error in failed.items()}
-    assert not [test for test, why in known.items() if why is None]
+    why = {test: sklearn_suite.reason(known, (place, file, test), failed[test]) for test in failed}
+    assert not [test for test in failed if why[test] is None]
 
 
-def test_a_reason_that_explains_no_failure_is_told(monkeypatch):
-    place = sklearn_suite.LOGISTIC
-    reasons = {"test_a": "a", "test_b[1]": "b", "test_c": "c"}
-    monkeypatch.setattr(sklearn_suite, "REASONS", {place: reasons})
-    monkeypatch.setattr(sklearn_suite, "OF_ERROR", {"no attribute": "d", "not there": "e"})
-    failed = {"test_a[0]": "E", "test_b[0]": "E", "test_c": "no attribute"}
-    idle = sklearn_suite.not_needed({(place, "file"): failed})
-    assert idle == [f"{place}: test_b[1]", f"{place}: test_c", "not there"]
-    assert sklearn_suite.reason(place, "test_b[0]", "E") is None
-    assert sklearn_suite.reason(place, "test_b[1]", "E") == "b"
+def test_every_reason_is_of_a_file_that_is_run():
+    known = sklearn_suite.known_reasons()
+    assert len(known) > 250
+    for (place, file, _), (failure, why) in known.items():
+        assert file in sklearn_suite.FILES[place]
+        assert failure.assertion
+        assert failure.error
+        assert why
+
+
+def test_a_reason_holds_for_one_parameter_and_one_assertion():
+    by_digits = sklearn_suite.Failure("assert_allclose(a, b)", "AssertionError:")
+    cases = [("place", "file", test) for test in ("test_a[0]", "test_b", "test_c")]
+    known = {case: sklearn_suite.Reason(by_digits, "digits") for case in cases}
+    by_type = sklearn_suite.Failure("model.fit(X, y)", "TypeError: no numbers")
+    failed = {cases[0]: by_digits, cases[1]: by_type, ("place", "file", "test_a[1]"): by_digits}
+    reasons = [sklearn_suite.reason(known, case, each) for case, each in failed.items()]
+    assert reasons == ["digits", None, None]
+    idle = sklearn_suite.not_needed(known, failed)
+    assert idle == ["place: file: test_b", "place: file: test_c"]
+
+
+def test_a_failure_is_the_last_line_of_the_tests_and_its_error_without_numbers():
+    traceback = """/sklearn/tests/test_a.py:12: in test_one
+    check(model)
+/sklearn/tests/test_a.py:5: in check
+    assert model.score(X, y) > 0.9
+/package/base.py:3: in score
+    raise ValueError("no")
+E   ValueError: y has 3.5e-07, shape (10, 2)
+E   more"""
+    found = sklearn_suite.failure("tests/test_a.py", traceback)
+    assert found == ("assert model.score(X, y) > 0.9", "ValueError: y has #, shape (#, #)")
 
 
 def test_a_run_of_some_files_leaves_the_table_of_all_as_it_is(monkeypatch):
