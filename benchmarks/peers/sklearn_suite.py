@@ -213,7 +213,7 @@ def main(report: Report, files: list[str] | None, places: list[str] | None) -> N
     commit = subprocess.check_output(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True
     )
-    report.command += f", commit {commit.strip()}"
+    report.command += f" (commit {commit.strip()})"
     report.save(rows, claims)
 
 
