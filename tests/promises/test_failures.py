@@ -385,28 +385,42 @@ def test_an_interrupt_at_any_stage_leaves_the_model_as_it_was(some, stage, monke
     assert not differences(before, leaves(model))
 
 
+class Calls:
+    """Counts the calls of functions, and sends the signal of Ctrl-C at one of them."""
+
+    def __init__(self, moment):
+        self.moment, self.made = moment, 0
+
+    def __enter__(self):
+        sys.setprofile(self._count)
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+
+    def _count(self, frame, event, arg):
+        self.made += event == "call"
+        if self.made >= self.moment:
+            sys.setprofile(None)
+            os.kill(os.getpid(), signal.SIGINT)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 @EACH
 def test_an_interrupt_at_any_moment_leaves_the_model_as_it_was_or_with_fewer_draws(model):
-    """Forty signals, evenly over the time of a fit."""
+    """Forty signals, evenly over the calls of functions of a fit."""
     model, data = fitted(model, n_draws=400), (X * 2, y_of(model))
-    begun = time.perf_counter()
-    whole = clone(model).fit(*data)
-    seconds, before, interrupted = time.perf_counter() - begun, leaves(model), 0
-    for moment in np.linspace(0.01, 0.99, 40) * seconds:
-        timer = threading.Timer(moment, os.kill, (os.getpid(), signal.SIGINT))
+    calls = Calls(np.inf)
+    with calls:
+        whole = clone(model).fit(*data)
+    before, interrupted = leaves(model), 0
+    for moment in np.linspace(0.01, 0.99, 40) * calls.made:
         try:
-            with warnings.catch_warnings(record=True) as caught:
+            with warnings.catch_warnings(record=True) as caught, Calls(moment):
                 warnings.simplefilter("always")
-                timer.start()
                 model.fit(*data)
-                timer.join()  # the signal may come after the fit
         except KeyboardInterrupt:
             interrupted += 1
-            timer.join()
-        finally:
-            timer.cancel()
         if differences(before, leaves(model)):
             n_draws = model.draws_.shape[1]
             np.testing.assert_array_equal(model.draws_, whole.draws_[:, :n_draws])
