@@ -1,6 +1,6 @@
 """Predictions of classes: probabilities averaged over draws of the posterior.
 
-Averages are computed in double precision from probabilities in the precision of X.
+Averages of rows in double precision are computed in single precision where that is precise enough.
 """
 
 from __future__ import annotations
@@ -18,24 +18,67 @@ from skbayes_sg.models import Model
 from skbayes_sg.models.base import Classification
 
 _BLOCK_ROWS = 256  # rows of a prediction block
+_PARTS = 8  # of a block: a thread takes as long to start as a part
 _SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows
+_SIZE = 128.0  # of the terms of a logit: roundings of 2^-24 of each then move none by a millionth
+_MANY = 1 << 22  # logits, which take 50 ms; fewer are the same to the last digits in any batch
+_SURE = 1e-3  # of a class: below, one less a probability has lost digits in single precision
 BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
 
 
-def averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
-    """Averaged probabilities of rows, (n_rows, n_classes), blocks of rows in threads."""
-    weights = weights.astype(X.dtype)
-    step = max(1, BLOCK_BYTES // (_BLOCK_ROWS * model.widest * X.dtype.itemsize))
+def averaged(model: Any, X, draws: NDArray, weights: NDArray, single: bool = True) -> NDArray:
+    """Averaged probabilities of rows, (n_rows, n_classes), blocks of rows in threads.
+
+    `single`: whether rows in double precision may be multiplied in single precision, which is twice
+    as fast, where they are many and no probability changes by more than about a millionth.
+    """
+    if single:
+        # parameters beside coefficients are exponents
+        linear = model.fixed_inputs and model.shapes.keys() <= {"coef", "intercept"}
+        is_long = X.shape[0] * len(draws) * model.widest > _MANY
+        single = linear and is_long and X.dtype == np.float64 and not model.keeps_sparse(X)
+    in_single = draws.astype(np.float32) if single else draws
+    square = np.square(in_single).mean(axis=0) if single else None
+
+    def of_part(some: Any) -> NDArray:
+        if square is None:
+            return _averaged(model, some, draws, weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = dense(some).astype(np.float32)
+            precise = model.size_of_terms(square, rounded).max() <= _SIZE
+        if not precise:
+            return _averaged(model, some, draws, weights)
+        found = _averaged(model, rounded, in_single, weights)
+        if found.shape[1] == 1:  # the probability of the other class is what is left
+            (sure,) = np.nonzero(found[:, 0] > 1 - _SURE)
+            if len(sure):
+                found[sure] = _averaged(model, some[sure], draws, weights)
+        return found
+
+    step = _draws_at_a_time(model, in_single.dtype if single else X.dtype)
+    # as many numbers in a part under a few draws
+    part = _SPARSE_ROWS if model.keeps_sparse(X) else _BLOCK_ROWS * max(1, step // len(draws))
 
     def of_block(rows: slice) -> NDArray:
-        mean: Any = 0.0
-        for some, each in _under_some(model, draws, X[rows], step):
-            mean = mean + weights[some] @ each.reshape(len(each), -1)
-        return np.reshape(mean, (-1, rows.stop - rows.start)).T.astype(np.float64)
+        some = X[rows]
+        return np.concatenate([of_part(some[at]) for at in row_blocks(some.shape[0], 1, part)])
 
-    many = _BLOCK_ROWS * max(1, step // len(draws))  # as many numbers under a few draws
-    blocks = row_blocks(X.shape[0], 1, _SPARSE_ROWS if model.keeps_sparse(X) else many)
+    blocks = row_blocks(X.shape[0], 1, _PARTS * part)
     return all_classes(np.concatenate(list(of_blocks(of_block, blocks))))
+
+
+def _averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
+    """Averages of a block in the precision of X, (n_rows, outputs) in float64."""
+    total: Any = 0.0
+    weights = (weights / weights.max()).astype(X.dtype)  # equal ones are not rounded
+    for some, each in _under_some(model, draws, X, _draws_at_a_time(model, X.dtype)):
+        total = total + weights[some] @ each.reshape(len(each), -1)
+    mean = np.reshape(total, (-1, X.shape[0])).T / weights.sum(dtype=np.float64)
+    return mean.astype(np.float64, copy=False)
+
+
+def _draws_at_a_time(model: Any, dtype: np.dtype) -> int:
+    return max(1, BLOCK_BYTES // (_BLOCK_ROWS * model.widest * dtype.itemsize))
 
 
 def log_averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:

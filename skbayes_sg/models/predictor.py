@@ -159,6 +159,20 @@ class Predictor(Model):
         given = np.broadcast_to(given, (len(outputs), *given.shape[-2:]))
         return np.concatenate([outputs, given], axis=1)
 
+    def size_of_terms(self, square: NDArray, X: NDArray) -> NDArray:
+        """Root of the sum of squares of the terms of the largest eta of each row, (n,).
+
+        `square` (D,) are mean squares of the parameters.
+        """
+        features, columns = self.features(X), self.columns()
+        largest = square[columns].max(axis=0)
+        found = (features * features) @ largest[: features.shape[1]]
+        if self.fit_intercept:
+            found += largest[-1]
+        if features is not X:  # known parts, as offsets
+            found += (X[:, features.shape[1] :] ** 2).sum(axis=1)
+        return np.sqrt(found)
+
     def output_variance(self, root: NDArray, X: NDArray) -> NDArray:
         """Variance of the one output of each row under N(., root root^T), (n,).
 
