@@ -120,7 +120,7 @@ class _Control(NamedTuple):
         mean = of_theta - of_h @ self.of_mean @ linear
         if size.min() <= dim:
             return Batches(mean, None)
-        c, g = np.linalg.solve(self.root, (w - self.mean).T).T, h @ self.root
+        c, g = (w - self.mean) @ np.linalg.inv(self.root).T, h @ self.root
         to_theta, lower = self.root.T @ linear, np.tril_indices(dim)
         away = theta - theta.mean(axis=0) - self.mean @ linear
         covariance = np.empty((len(starts), len(lower[0])), np.float32)
