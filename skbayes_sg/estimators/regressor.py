@@ -21,15 +21,14 @@ from skbayes_sg.estimators.base import (
     with_offset,
 )
 from skbayes_sg.estimators.mixture_predictions import (
-    OF_INTERVALS,
     Mixture,
     ends_of,
     in_precision,
     mixture_moments,
-    mixture_quantiles,
     outputs_of,
     warn_of_overflow,
 )
+from skbayes_sg.estimators.mixture_quantiles import mixture_quantiles
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, real_array, require_choice, require_level
@@ -353,20 +352,16 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
 
     def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
         """Quantiles of y, or of its mean, and a spread that roundings are small to."""
-        model, X, draws, weights, _ = mixture
         if kind == "observation":
-            some = np.linspace(0, len(draws) - 1, min(len(draws), OF_INTERVALS)).astype(int)
-            draws, weights = draws[some], weights[some] / weights[some].sum()
+            with np.errstate(over="ignore", invalid="ignore"):
+                ends, width = mixture_quantiles(mixture, q)
+            return self._of_rows([ends]), self._of_rows([width])
+        model, X, draws, weights, _ = mixture
         parts = []
         with np.errstate(over="ignore", invalid="ignore"):
             for outputs in outputs_of(model, X, draws):
-                if kind == "observation":
-                    ends = mixture_quantiles(model, outputs, weights, q)
-                    parts.append((ends, weights @ model.width(outputs)))
-                else:
-                    means = model.mean(outputs)
-                    ends = quantile(means[None], q, weights).T
-                    parts.append((ends, means.std(axis=0)))
+                means = model.mean(outputs)
+                parts.append((quantile(means[None], q, weights).T, means.std(axis=0)))
         return tuple(self._of_rows(list(part)) for part in zip(*parts, strict=True))
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
