@@ -22,9 +22,11 @@ from skbayes_sg.models.predictor import Predictor
 _RULES = ((2, 1), (4, 3), (8, 4))
 """Nodes under each group of draws, and halvings of all draws to groups"""
 _BLOCK_BYTES = 1 << 20  # of outputs, which stay in the cache while a rule is made of them
-_AGREED = 0.003  # of the probability outside a central interval, between two rules
-_OF_AN_END = 1e-6  # relative error of the probability outside a central interval
-_OF_QUANTILE, _OF_WIDTH = 1e-9, 1e-30  # no closer are jumps of a distribution function found
+_AGREED = 0.002  # of the probability outside a central interval, between two rules
+_OF_AN_END = 1e-5  # relative error of the probability outside a central interval
+_OF_WIDTH = 1e-9  # no closer are jumps of a distribution function found
+_NEAR = 0.02  # of the width: about what quantiles under two rules differ by
+_SMALLEST = np.finfo(np.float64).smallest_subnormal
 _LARGEST = np.finfo(np.float64).max / 2  # differences of such numbers do not overflow
 
 
@@ -41,6 +43,10 @@ class Rule(NamedTuple):
         """Rules of blocks of nodes (0) or of rows (-1) as one."""
         return cls(*(np.concatenate(parts, axis=axis) for parts in zip(*rules, strict=True)))
 
+    @property
+    def n_rows(self) -> int:
+        return self.weights.shape[1]
+
     def of(self, rows: Any) -> Rule:
         """That of some rows."""
         return Rule(self.outputs[..., rows], self.weights[:, rows])
@@ -50,6 +56,7 @@ class Rule(NamedTuple):
         return np.einsum("sn,sn->n", self.weights, values)
 
 
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArray]:
     """Quantiles of each row's mixture, (n, levels), and the mean width of its components, (n,).
 
@@ -66,11 +73,11 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
     is_of_one_predictor = isinstance(model, Predictor) and model.shapes["coef"][0] == 1
     if not is_of_one_predictor:
         return _under_all_draws(mixture, levels)
-    ends, widths = np.empty((X.shape[0], len(levels))), np.empty(X.shape[0])
+    ends, widths = np.full((X.shape[0], len(levels)), np.nan), np.empty(X.shape[0])
     own = model.outputs(draws, X[:1])[:, 1:, 0]
     left = np.arange(X.shape[0])
     for n_nodes, n_halvings in _RULES:
-        if n_nodes << n_halvings >= len(draws):
+        if 4 * n_nodes << n_halvings >= len(draws):  # a rule takes longer than it saves
             break
         shared = SharedParameters.of(own, weights, n_halvings)
         size = 8 * n_nodes * len(shared.groups) * model.widest * len(levels)
@@ -82,21 +89,25 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
                 for outputs in outputs_of(model, X[rows], draws, _BLOCK_BYTES)
             ]
             fine, coarse = (Rule.joined(rules, -1) for rules in zip(*each, strict=True))
-            ends[rows] = found = inverted(model, fine, levels)
+            ends[rows] = found = inverted(model, fine, levels, ends[rows])
             widths[rows] = fine.mean(model.width(fine.outputs))
             agreed[block] = _agree(model, fine, coarse, found, levels)
         left = left[~agreed]
     if len(left):
-        ends[left], widths[left] = _under_all_draws(mixture._replace(X=X[left]), levels)
+        of_left = mixture._replace(X=X[left])
+        ends[left], widths[left] = _under_all_draws(of_left, levels, ends[left])
     return ends, widths
 
 
-def _under_all_draws(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArray]:
+def _under_all_draws(
+    mixture: Mixture, levels: NDArray, near: NDArray | None = None
+) -> tuple[NDArray, NDArray]:
     model, X, draws, weights, _ = mixture
-    ends, widths = [], []
+    ends, widths, stop = [], [], 0
     for outputs in outputs_of(model, X, draws):
-        rule = Rule(outputs, np.broadcast_to(weights[:, None], (len(draws), outputs.shape[2])))
-        ends.append(inverted(model, rule, levels))
+        start, stop = stop, stop + outputs.shape[2]
+        rule = Rule(outputs, np.broadcast_to(weights[:, None], (len(draws), stop - start)))
+        ends.append(inverted(model, rule, levels, None if near is None else near[start:stop]))
         widths.append(rule.mean(model.width(outputs)))
     return np.concatenate(ends), np.concatenate(widths)
 
@@ -202,64 +213,111 @@ def _agree(model: Response, fine: Rule, coarse: Rule, ends: NDArray, levels: NDA
 # -- inversion --------------------------------------------------------------------------------
 
 
-def inverted(model: Response, rule: Rule, levels: NDArray) -> NDArray:
+def inverted(model: Response, rule: Rule, levels: NDArray, near: NDArray | None = None) -> NDArray:
     """Quantiles (n, levels) of mixtures whose components and weights are those of a rule.
 
     They are found between two numbers, at first a width of the mixture on either side of the
-    quantile of a normal distribution. Of counts the search ends between two neighbours, and of
-    other numbers at a distance that is nothing beside the width: a distribution function may jump.
+    quantile of a normal distribution, or a fiftieth of that around quantiles `near` them. Of counts
+    the search ends between two neighbours, and of other numbers at a distance that is nothing
+    beside the width, since a distribution function may jump. Positive numbers are searched for on
+    the log scale, where none of them over- or underflows.
     """
-    centre, width = _place(model, rule)
-    rows, q = np.repeat(np.arange(len(centre)), len(levels)), np.tile(levels, len(centre))
-    # Positive numbers may be of any size beside the width, and others lie far from zero.
-    origin = np.zeros_like(centre) if model.counts or model.log_link else centre
-    unit = np.ones_like(centre) if model.counts else width
+    scale = SearchScale.of(model, rule)
+    rows, q = np.repeat(np.arange(rule.n_rows), len(levels)), np.tile(levels, rule.n_rows)
+    least, most = scale.limits
+    start, distance = scale.centre[rows] + scale.width[rows] * ndtri(q), scale.width[rows]
+    if near is not None:
+        from_near = scale.t(near.ravel(), rows)
+        known = np.isfinite(from_near)
+        start = np.where(known, from_near, start)
+        distance = np.where(known, 0.0 if model.counts else _NEAR * distance, distance)
 
     def short_of(t: NDArray, rows: NDArray, q: NDArray) -> NDArray:
         some = rule.of(rows)
-        below = some.mean(model.distribution(origin[rows] + unit[rows] * t, some.outputs))
+        below = some.mean(model.distribution(scale.y(t, rows), some.outputs))
         return (below - q) / (2 * np.minimum(q, 1 - q))
 
     def bracket(side: int) -> tuple[NDArray, NDArray]:
-        """Numbers on one side of the quantiles, and the quantiles that are beyond the largest."""
-        t, left, distance = np.empty(len(q)), np.arange(len(q)), 1.0
+        """Numbers on one side of the quantiles, and the quantiles that are beyond the last."""
+        t, left, step = np.empty(len(q)), np.arange(len(q)), distance.copy()
+        if model.counts and side < 0:
+            step += 1  # it is above the count before it
         beyond = np.zeros(len(q), bool)
         while len(left):
-            y = centre[rows[left]] + width[rows[left]] * (ndtri(q[left]) + side * distance)
-            y = np.clip(y + model.counts * side, -_LARGEST, _LARGEST)
-            t[left] = (y - origin[rows[left]]) / unit[rows[left]]
+            t[left] = np.clip(start[left] + side * step[left], least, most)
             is_below = short_of(t[left], rows[left], q[left]) < 0
             wrong = is_below if side > 0 else ~is_below
-            beyond[left[wrong & (np.abs(y) == _LARGEST)]] = True
-            left, distance = left[wrong & (np.abs(y) < _LARGEST)], 2 * distance
+            is_last = t[left] == (most if side > 0 else least)
+            beyond[left[wrong & is_last]] = True
+            left = left[wrong & ~is_last]
+            step[left] = 2 * step[left] + model.counts
         return t, beyond
 
-    with np.errstate(over="ignore"):
-        (low, _), (high, beyond) = bracket(-1), bracket(1)
-        ends, inside = np.full(len(q), np.inf), ~beyond
-        given = rows[inside], q[inside]
-        if model.counts:
-            tolerances = {"xatol": 0.25, "xrtol": 0.0}
-        else:
-            tolerances = {"xatol": _OF_WIDTH, "xrtol": _OF_QUANTILE, "fatol": _OF_AN_END}
-        found = find_root(short_of, (low[inside], high[inside]), args=given, tolerances=tolerances)
-        t = np.floor(found.bracket[1]) if model.counts else found.x
-        ends[inside] = origin[given[0]] + unit[given[0]] * t
-    return ends.reshape(len(centre), len(levels))
+    (low, below), (high, above) = bracket(-1), bracket(1)
+    t = high.copy()
+    between = ~(below | above)
+    if model.counts:
+        between &= high - low > 1
+    found = find_root(
+        short_of,
+        (low[between], high[between]),
+        args=(rows[between], q[between]),
+        tolerances={
+            "xatol": 1.0 if model.counts else _OF_WIDTH,
+            "xrtol": 4 * np.finfo(np.float64).eps,
+            "fatol": 0.0 if model.counts else _OF_AN_END,
+        },
+    )
+    t[between] = found.bracket[1] if model.counts else found.x
+    ends = scale.y(np.floor(t) if model.counts else t, rows)
+    ends[above], ends[below] = np.inf, 0.0 if model.log_link else -np.inf
+    return ends.reshape(-1, len(levels))
 
 
-def _place(model: Response, rule: Rule) -> tuple[NDArray, NDArray]:
-    """About where the mixture lies, and how wide it is, (n,) each.
+class SearchScale(NamedTuple):
+    """Where quantiles are searched for: y itself if it counts, its logarithm if it is positive.
 
-    They are finite where means overflow, and the width is not 0 where they underflow.
+    Other numbers are measured from the mean of the mixture in units of its width, since they may
+    lie far from zero.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
+
+    is_log: bool
+    origin: NDArray
+    unit: NDArray
+    """y is ``origin + unit t``, or exp(t)"""
+    centre: NDArray
+    width: NDArray
+    """of the mixture, of t"""
+    limits: tuple[float, float]
+    """of t"""
+
+    @classmethod
+    def of(cls, model: Response, rule: Rule) -> SearchScale:
+        zeros, ones = np.zeros(rule.n_rows), np.ones(rule.n_rows)
+        if model.log_link and not model.counts:
+            eta, at_one = rule.outputs[:, 0], rule.outputs.copy()
+            at_one[:, 0] = 0
+            centre = rule.mean(eta)
+            within = np.log1p(model.width(at_one) ** 2)  # of a lognormal variable
+            width = np.sqrt(rule.mean(within + (eta - centre) ** 2))
+            return cls(True, zeros, ones, centre, width, (np.log(_SMALLEST), np.log(_LARGEST)))
         each = model.mean(rule.outputs)
         mean = rule.mean(each)
         width = np.sqrt(rule.mean(model.width(rule.outputs) ** 2 + (each - mean) ** 2))
-    lost = ~np.isfinite(width) | (width == 0)
-    if lost.any():
-        some = np.nan_to_num(each[:, lost], posinf=0.0)
-        mean[lost] = np.minimum(rule.of(lost).mean(some), _LARGEST / 8)
-        width[lost] = np.clip(some.max(axis=0), 1.0, _LARGEST / 8)
-    return mean, width
+        if not model.counts:
+            return cls(False, mean, width, zeros, ones, (-_LARGEST, _LARGEST))
+        lost = ~np.isfinite(width) | (width == 0)  # means have over- or underflowed
+        if lost.any():
+            some = np.nan_to_num(each[:, lost], posinf=0.0)
+            mean[lost] = np.minimum(rule.of(lost).mean(some), _LARGEST / 8)
+            width[lost] = np.clip(some.max(axis=0), 1.0, _LARGEST / 8)
+        return cls(False, zeros, ones, mean, width, (-1.0, _LARGEST))
+
+    def y(self, t: NDArray, rows: NDArray) -> NDArray:
+        """At t, of the rows of these numbers."""
+        return np.exp(t) if self.is_log else self.origin[rows] + self.unit[rows] * t
+
+    def t(self, y: NDArray, rows: NDArray) -> NDArray:
+        """At y."""
+        with np.errstate(divide="ignore"):
+            return np.log(y) if self.is_log else (y - self.origin[rows]) / self.unit[rows]

@@ -353,8 +353,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
         """Quantiles of y, or of its mean, and a spread that roundings are small to."""
         if kind == "observation":
-            with np.errstate(over="ignore", invalid="ignore"):
-                ends, width = mixture_quantiles(mixture, q)
+            ends, width = mixture_quantiles(mixture, q)
             return self._of_rows([ends]), self._of_rows([width])
         model, X, draws, weights, _ = mixture
         parts = []

@@ -86,8 +86,9 @@ class Gamma(LogLink):
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
         nu = np.exp(-outputs[:, 1])
-        mean = np.maximum(self.mean(outputs), np.finfo(np.float64).tiny)  # 0 by underflow
-        return gammainc(nu, nu * np.maximum(y, 0.0) / mean)
+        with np.errstate(divide="ignore", over="ignore"):
+            ratio = np.exp(np.log(np.maximum(y, 0.0)) - outputs[:, 0])  # means may underflow
+        return gammainc(nu, nu * ratio)
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         nu = np.exp(-outputs[:, 1])

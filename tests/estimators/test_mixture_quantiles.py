@@ -7,6 +7,7 @@ from scipy import stats
 from skbayes_sg import BayesianGammaRegressor
 from skbayes_sg.estimators.mixture_predictions import Mixture
 from skbayes_sg.estimators.mixture_quantiles import (
+    _AGREED,
     SharedParameters,
     gauss_rules,
     mixture_quantiles,
@@ -35,6 +36,19 @@ def a_mixture(cls, spread, seed, weighted=False, n_draws=800):
     return Mixture(cls(3), X, draws, weights, X.dtype)
 
 
+def test_positive_numbers_neither_overflow_nor_underflow():
+    """Quantiles of a Gamma variable are the mean's multiples, however large or small it is."""
+    mixture = a_mixture(Gamma, 0.3, 0)
+    expected = np.log(mixture_quantiles(mixture, LEVELS)[0])
+    for shift in (-700.0, 700.0):
+        moved = mixture._replace(draws=mixture.draws + shift * (np.arange(5) == 3))
+        found = np.log(mixture_quantiles(moved, LEVELS)[0])
+        np.testing.assert_allclose(found, expected + shift, atol=1e-3)
+    for shift, end in ((-1e4, 0.0), (1e4, np.inf)):
+        moved = mixture._replace(draws=mixture.draws + shift * (np.arange(5) == 3))
+        assert (mixture_quantiles(moved, LEVELS)[0] == end).all()
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("spread", [0.03, 0.3, 1.0])
 @pytest.mark.parametrize("cls", OWN)
@@ -52,10 +66,10 @@ def test_probabilities_below_quantiles_are_the_levels(cls, spread, weighted, see
     for end, level in zip(ends.T, LEVELS, strict=True):
         if mixture.model.counts:
             assert (end == np.rint(end)).all()
-            assert (below(end) > level - 1e-3).all()
-            assert (below(end - 1) < level + 1e-3).all()
+            assert (below(end) > level - _AGREED).all()
+            assert (below(end - 1) < level + _AGREED).all()
         else:
-            np.testing.assert_allclose(below(end), level, atol=1e-3)
+            np.testing.assert_allclose(below(end), level, atol=_AGREED)
 
 
 @pytest.mark.parametrize("n_draws", [1, 2, 9, 33])
@@ -65,7 +79,7 @@ def test_few_draws_are_all_taken(n_draws):
     outputs = mixture.model.outputs(mixture.draws, mixture.X)
     for end, level in zip(ends.T, LEVELS, strict=True):
         below = mixture.weights @ mixture.model.distribution(end, outputs)
-        np.testing.assert_allclose(below, level, atol=1e-3)
+        np.testing.assert_allclose(below, level, atol=_AGREED)
 
 
 @pytest.mark.parametrize("n_nodes", [2, 4, 8])
