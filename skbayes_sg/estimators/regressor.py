@@ -6,6 +6,7 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
@@ -33,6 +34,7 @@ from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, real_array, require_choice, require_level
 
+_CENTRAL = 0.95  # of an interval that stands for a standard deviation where there is none
 NO_WEIGHT = "sample_weight is zero for all rows; at least one row needs a positive weight"
 
 _CONSTANT = (
@@ -205,14 +207,16 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         Notes
         -----
         Results for float32 rows are float32, unless rounding to it would move one by more than a
-        twentieth of its standard deviation, as where y are times in seconds since 1970. A mean
-        beyond the largest number is infinite, with a warning, and so is the standard deviation
-        where the variance is.
+        twentieth of its standard deviation, as where y are times in seconds since 1970. A mean or
+        standard deviation beyond the largest number is infinite, with a warning.
+
+        Noise of `BayesianRobustRegressor` has no variance under draws of two degrees of freedom or
+        less, and so a new y has none. Its `std` is that of the normal distribution whose central
+        interval of 95 % is as wide as that of y.
         """
         mixture = self._mixture(X, offset, exposure)
         mean, sd, spread = self._moments(mixture, return_std)
-        with np.errstate(over="ignore"):
-            warn_of_overflow(np.square(mean) if return_std else mean)
+        warn_of_overflow(sd)
         mean = in_precision(mean, mixture.dtype, spread)
         return (mean, in_precision(sd, mixture.dtype, spread)) if return_std else mean
 
@@ -341,14 +345,18 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         parts = []
         with np.errstate(over="ignore"):
             for outputs in outputs_of(model, X, draws):
-                if return_std:
+                if return_std and model.has_variance:
                     mean, sd = mixture_moments(model, outputs, weights)
                 else:
                     mean = sd = weights @ model.mean(outputs)
                 # a standard deviation may be infinite, a width is not
                 spread = weights @ model.width(outputs) if dtype == np.float32 else mean
                 parts.append((mean, sd, spread))
-        return tuple(self._of_rows(list(part)) for part in zip(*parts, strict=True))
+        mean, sd, spread = (self._of_rows(list(part)) for part in zip(*parts, strict=True))
+        if return_std and not model.has_variance:
+            ends = self._quantiles(mixture, ends_of(_CENTRAL), "observation")[0]
+            sd = np.diff(ends)[..., 0] / np.ptp(ndtri(ends_of(_CENTRAL)))
+        return mean, sd, spread
 
     def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
         """Quantiles of y, or of its mean, and a spread that roundings are small to."""

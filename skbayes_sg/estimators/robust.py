@@ -93,9 +93,9 @@ class BayesianRobustRegressor(LinearRegressor):
     coefficients' are weak: the logarithm of the scale is normal around that of the unit of y with
     standard deviation 2, and there is at least one degree of freedom, those above it being
     log-normal around exp(2) with standard deviation 1. With two of them or fewer noise has no
-    variance: `predict` with ``return_std=True`` says infinity where a draw has so few.
-    `predict_interval` is finite. Where noise is normal `BayesianLinearRegression` is faster, many
-    times so from 50,000 rows on.
+    variance, and so a new y has none: the `std` of `predict` is that of the normal distribution
+    whose central interval of 95 % is as wide as that of y. Where noise is normal
+    `BayesianLinearRegression` is faster, many times so from 50,000 rows on.
 
     The scale is at least a hundred-thousandth of the unit of y. Where y is in steps, as whole
     numbers are, and at least half of its values are repetitions, the scale is at least half of a

@@ -50,6 +50,7 @@ def totals(
         A row for each value of `by`, and for each of more than two classes or one response: the
         number of rows of a class, or the sum of y. Of two classes it is that of ``classes_[1]``.
         Columns ``mean``, ``sd`` and the ends of the interval; ``attrs`` has the numbers of rows.
+        ``sd`` is NaN of new observations of `BayesianRobustRegressor`, which have no variance.
         Without pandas, a Bunch of arrays.
 
     Raises
@@ -100,6 +101,8 @@ def totals(
     flat = total.reshape(1, len(total), -1)
     weights = np.full(len(total), 1 / len(total))
     columns = figures_of(flat, weights, level, null=None)
+    if kind == "observation" and not getattr(estimator.model_, "has_variance", True):
+        columns["sd"][:] = np.nan
     words = [str(label) for label in labels]
     counts = dict(zip(words, np.bincount(member).tolist(), strict=True))
     return table_of_outputs(estimator, ["by"], [(word,) for word in words], columns, counts)

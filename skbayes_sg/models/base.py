@@ -267,6 +267,8 @@ class Response(Model):
 
     counts = False
     """Whether y are whole numbers."""
+    has_variance = True
+    """Whether the variance of y is finite for all parameters, and so in their posterior."""
     log_link = False
     """Whether the mean of y is the exponential of the linear predictor."""
     variance_power: float | None = None

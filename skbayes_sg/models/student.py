@@ -37,6 +37,7 @@ class Student(Family, Response):
     own_sd = (2.0, 1.0)
     canonical = False
     has_location = True
+    has_variance = False  # up to two degrees of freedom
 
     def __init__(
         self,

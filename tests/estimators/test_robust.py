@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import HuberRegressor
 
@@ -14,6 +15,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.callbacks import Callback
 from skbayes_sg.data.blockwise import Source
+from skbayes_sg.inspection import totals
 from skbayes_sg.models import Student
 from skbayes_sg.models.student import resolution
 
@@ -78,8 +80,22 @@ def test_outliers_do_not_move_the_line():
     assert (np.abs(robust.coef_ - clean.coef_) < 4 * clean.coef_std_).all()
     assert (robust.coef_std_ < 0.1 * linear.coef_std_).all()
     assert (np.abs(robust.coef_ - HuberRegressor().fit(X, y).coef_) < 4 * robust.coef_std_).all()
-    assert np.isinf(robust.predict(X, return_std=True)[1]).all()  # fewer than two in some draw
     assert np.isfinite(robust.predict_interval(X[:100])).all()
+
+
+def test_the_spread_of_a_new_y_exists_where_its_variance_does_not(seed):
+    """It was infinite, as some draw in a thousand has two degrees of freedom or less."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 2))
+    y = X @ [1.0, 0.0] + 0.5 * rng.standard_normal(60)
+    model = BayesianRobustRegressor(random_state=seed).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, model.predict(X))
+    low, high = model.predict_interval(X, 0.95).T
+    np.testing.assert_allclose(2 * stats.norm.ppf(0.975) * std, high - low, rtol=1e-6)
+    assert abs(np.log(std.mean() / 0.5)) < CERTAIN / np.sqrt(2 * 60)
+    assert np.isnan(totals(model, X)["sd"]).all()
+    assert (totals(model, X, kind="mean")["sd"] > 0).all()
 
 
 def test_normal_noise_has_many_degrees_of_freedom_and_the_line_of_linear_regression(seed):
