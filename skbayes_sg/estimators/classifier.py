@@ -338,18 +338,24 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         array of shape (draws, n_rows), or (draws, n_rows, n_classes) of probabilities
             In the order of `draws_`, chain by chain: `n_predict_draws` of them. All count alike:
             where `draw_weights_` differ, draws are repeated and left out in proportion to them. A
-            number takes 8 bytes, and 4 of float32 rows.
+            number takes 8 bytes, and 4 of float32 rows. Many rows need not be held at once: ask for
+            blocks of them, with one Generator as `random_state`.
         """
         require_choice("kind", kind, ("observation", "mean"))
         model, X, draws, weights, _ = self._to_predict(X, offset)
-        draws = alike(draws, weights)
-        parts = [p.astype(X.dtype, copy=False) for _, p in probabilities(model, X, draws)]
-        each = np.concatenate([p.transpose(0, 2, 1) for p in parts], axis=1)
+        draws, rng = alike(draws, weights), np.random.default_rng(random_state)
+        shape = len(draws), X.shape[0]
         if kind == "mean":
+            each = np.empty((*shape, len(self.classes_)), X.dtype)
+            for rows, p in probabilities(model, X, draws):
+                each[:, rows] = p.transpose(0, 2, 1)
             return each
-        u = np.random.default_rng(random_state).random((*each.shape[:2], 1))
-        # of the last class is what is left
-        return self.classes_[(u > np.cumsum(each[..., :-1], axis=2)).sum(axis=2)]
+        labels = np.empty(shape, self.classes_.dtype)
+        for rows, p in probabilities(model, X, draws):
+            u = rng.random((len(draws), 1, p.shape[2]))
+            # of the last class is what is left
+            labels[:, rows] = self.classes_[(u > np.cumsum(p[:, :-1], axis=1)).sum(axis=1)]
+        return labels
 
     @in_blocks()
     def predict_interval(

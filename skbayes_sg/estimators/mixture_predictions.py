@@ -42,15 +42,21 @@ def ends_of(level: float) -> NDArray:
 
 
 def in_precision(values: NDArray, dtype: np.dtype, spread: NDArray) -> NDArray:
-    """Predictions in the precision of their rows, unless it cannot hold them.
+    """Predictions in the precision of their rows, unless it cannot hold them."""
+    with np.errstate(over="ignore"):
+        rounded = values.astype(dtype, copy=False)
+    return rounded if is_held(values, rounded, spread) else values
+
+
+def is_held(values: NDArray, rounded: NDArray, spread: NDArray) -> bool:
+    """Whether rounding is small beside `spread`, that of y.
 
     Single precision has the rows' own resolution, but not that of a y that lies far from 0: numbers
-    near 1.7e9 are 128 apart in it. So rounding must be small beside `spread`, that of y.
+    near 1.7e9 are 128 apart in it.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        rounded = values.astype(dtype, copy=False)
-        held = (rounded == values) | (np.abs(rounded - values) <= _ROUNDED * spread)
-    return rounded if held.all() else values
+        held = (rounded == values) | (np.abs(rounded - values) < _ROUNDED * spread)
+    return bool(held.all())
 
 
 def warn_of_overflow(predicted: NDArray) -> None:

@@ -36,6 +36,7 @@ from skbayes_sg.data.row_metadata import RowMetadata, known_columns, require_tri
 from skbayes_sg.frames import require_no_dates
 from skbayes_sg.validation import checked_weights, in_dtype, real_array
 
+_FULL = "memory is full"
 Method = TypeVar("Method", bound=Callable[..., Any])
 """What a decorator gives back with its signature, which editors show."""
 
@@ -205,11 +206,11 @@ def weights_or_none(name: str, weight: NDArray | None, dtype: np.dtype) -> NDArr
 def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
     """A method of X works block by block where X is out of core; `axis` of its result are rows.
 
-    The result for a dask collection is a lazy dask array.
+    The result for a dask collection is a lazy dask array. Where memory is full the error says what
+    takes less of it.
     """
 
     def decorated(method: Method) -> Method:
-        @functools.wraps(method)
         def over_blocks(self, X, *args, **kwargs):
             if not is_out_of_core(X):
                 return method(self, X, *args, **kwargs)
@@ -238,7 +239,19 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
                 parts.append(method(self, block, *args, **kwargs, **some))
             return entrywise(lambda *each: np.concatenate(each, axis=axis), *parts)
 
-        return cast(Method, over_blocks)
+        @functools.wraps(method)
+        def in_memory(self, X, *args, **kwargs):
+            try:
+                return over_blocks(self, X, *args, **kwargs)
+            except MemoryError as error:
+                if str(error).startswith(_FULL):  # one prediction may ask for another
+                    raise
+                raise MemoryError(
+                    f"{_FULL} in {method.__name__} of {np.shape(X)[0]} rows ({error}); predict "
+                    "fewer rows at a time, or by a copy of fewer draws, compact(n_draws=...)"
+                ) from error
+
+        return cast(Method, in_memory)
 
     return decorated
 

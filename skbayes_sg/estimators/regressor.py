@@ -25,6 +25,7 @@ from skbayes_sg.estimators.mixture_predictions import (
     Mixture,
     ends_of,
     in_precision,
+    is_held,
     mixture_moments,
     outputs_of,
     warn_of_overflow,
@@ -318,18 +319,42 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         -------
         array of shape (draws, n_rows), or (draws, n_rows, n_responses) if y had several columns
             In the order of `draws_`, chain by chain. All count alike: where `draw_weights_`
-            differ, draws are repeated and left out in proportion to them. A number takes 8 bytes.
+            differ, draws are repeated and left out in proportion to them. A number takes 8 bytes,
+            and 4 of float32 rows.
+
+        Notes
+        -----
+        Many rows need not be held at once: ask for blocks of them, with one Generator as
+        `random_state`, and add up or write down what each block gives.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_diabetes
+        >>> from skbayes_sg import BayesianLinearRegression
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = BayesianLinearRegression(random_state=0).fit(X, y)
+        >>> rng, total = np.random.default_rng(0), 0.0
+        >>> for block in np.array_split(X, 4):
+        ...     total = total + model.predict_draws(block, random_state=rng).sum(axis=1)
+        >>> bool(abs(total.mean() - y.sum()) < total.std())
+        True
         """
         require_choice("kind", kind, ("observation", "mean"))
         model, X, draws, weights, dtype = self._mixture(X, offset, exposure)
-        draws = alike(draws, weights)
-        rng = np.random.default_rng(random_state)
-        parts = [
-            (model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)).T
-            for outputs in outputs_of(model, X, draws)
-        ]
-        each = np.moveaxis(self._of_rows(parts), -1, 0)
-        return in_precision(each.astype(np.float64, copy=False), dtype, each.std(axis=0))
+        draws, rng = alike(draws, weights), np.random.default_rng(random_state)
+        n_columns = X.shape[0] * getattr(model, "n_responses", 1)
+        found, stop = np.empty((len(draws), n_columns), dtype), 0
+        for outputs in outputs_of(model, X, draws):
+            each = model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)
+            start, stop = stop, stop + each.shape[1]
+            with np.errstate(over="ignore"):
+                rounded = each.astype(found.dtype, copy=False)
+                if rounded is not each and not is_held(each, rounded, each.std(axis=0)):
+                    before, found = found[:, :start], np.empty(found.shape)
+                    rounded, found[:, :start] = each, before
+            found[:, start:stop] = rounded
+        return found if n_columns == X.shape[0] else found.reshape(len(draws), X.shape[0], -1)
 
     def _mixture(self, X, offset, exposure) -> Mixture:
         """Distributions of y under the draws that count."""

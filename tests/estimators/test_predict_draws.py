@@ -1,0 +1,79 @@
+"""Memory of predictions under all draws."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import sklearn
+
+from skbayes_sg import BayesianGammaRegressor, BayesianLogisticRegression
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((100, 2))
+TARGETS = {
+    BayesianGammaRegressor: RNG.gamma(3.0, np.exp(X[:, 0]) / 3.0),
+    BayesianLogisticRegression: RNG.random(100) < 1 / (1 + np.exp(-X[:, 0])),
+}
+
+
+def fitted(kind):
+    return kind(n_chains=4, n_draws=250, random_state=0).fit(X, TARGETS[kind])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("what", ["observation", "mean"])
+@pytest.mark.parametrize("kind", TARGETS)
+def test_draws_are_held_once(kind, what, dtype):
+    """Beside the result there are some blocks; it was held three to five times."""
+    model, rows = fitted(kind), RNG.standard_normal((4000, 2)).astype(dtype)
+    with sklearn.config_context(working_memory=64):
+        tracemalloc.start()
+        drawn = model.predict_draws(rows, what)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    n_draws, n_classes = drawn.shape[0], 2 if drawn.ndim == 3 else 1
+    assert drawn.shape[:2] == (n_draws, 4000)
+    # a block of probabilities has 16 MB in double precision, and there are some arrays of its size
+    several_blocks = 4 * (2**24 if hasattr(model, "classes_") else 2**21)
+    assert peak < 1.1 * drawn.nbytes + several_blocks
+    if what == "mean":
+        assert drawn.nbytes == n_draws * 4000 * n_classes * np.dtype(dtype).itemsize
+
+
+def test_blocks_of_rows_have_the_draws_of_all():
+    model, years = fitted(BayesianGammaRegressor), RNG.uniform(0.5, 4.0, len(X))
+    whole = model.predict_draws(X, random_state=np.random.default_rng(1), exposure=years)
+    means = model.predict_draws(X, "mean", exposure=years)
+    rng, parts = np.random.default_rng(1), []
+    for some in np.array_split(np.arange(len(X)), 3):
+        parts.append(model.predict_draws(X[some], random_state=rng, exposure=years[some]))
+        np.testing.assert_allclose(
+            model.predict_draws(X[some], "mean", exposure=years[some]), means[:, some]
+        )
+    blocks = np.concatenate(parts, axis=1)
+    error = whole.std(axis=0) * np.sqrt(2 / len(whole))
+    assert (np.abs(blocks.mean(axis=0) - whole.mean(axis=0)) < 5 * error).all()
+
+
+def test_a_block_that_single_precision_cannot_hold_makes_all_double():
+    """Rows of the first blocks lie near 0, where it can."""
+    model = fitted(BayesianGammaRegressor)
+    rows = np.zeros((4000, 2), np.float32)
+    rows[-1] = [300.0, 0.0]  # its exponential is beyond the numbers of single precision
+    with sklearn.config_context(working_memory=1):
+        single, double = (model.predict_draws(each, "mean") for each in (rows, rows.astype(float)))
+    assert single.dtype == np.float64
+    np.testing.assert_allclose(single[:, -1], double[:, -1], rtol=1e-3)
+    np.testing.assert_allclose(single[:, 0], double[:, 0], rtol=1e-6)
+
+
+def test_memory_that_is_full_in_a_prediction_is_told(monkeypatch):
+    model = fitted(BayesianGammaRegressor)
+
+    def full(*args):
+        raise MemoryError("Unable to allocate 8 GiB")
+
+    monkeypatch.setattr(type(model.model_), "outputs", full)
+    for method in (model.predict, model.predict_interval, model.predict_draws):
+        with pytest.raises(MemoryError, match=r"100 rows \(Unable.*8 GiB\); predict fewer rows"):
+            method(X)
