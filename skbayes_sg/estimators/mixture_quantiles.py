@@ -22,7 +22,7 @@ from skbayes_sg.models.predictor import Predictor
 _RULES = ((2, 1), (4, 3), (8, 4))
 """Nodes under each group of draws, and halvings of all draws to groups"""
 _BLOCK_BYTES = 1 << 20  # of outputs, which stay in the cache while a rule is made of them
-_AGREED = 0.002  # of the probability outside a central interval, between two rules
+_AGREED = 0.003  # of the probability outside a central interval, between two rules
 _OF_AN_END = 1e-5  # relative error of the probability outside a central interval
 _OF_WIDTH = 1e-9  # no closer are jumps of a distribution function found
 _NEAR = 0.02  # of the width: about what quantiles under two rules differ by
