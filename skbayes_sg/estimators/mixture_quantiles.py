@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from skbayes_sg.data import row_blocks
 from skbayes_sg.estimators.mixture_predictions import Mixture, outputs_of
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Predictor
@@ -51,6 +52,11 @@ class Rule(NamedTuple):
         """That of some rows."""
         return Rule(self.outputs[..., rows], self.weights[:, rows])
 
+    def beside(self, given: NDArray) -> Rule:
+        """With further outputs (1, ., n) that no draw moves."""
+        given = np.broadcast_to(given, (len(self.outputs), *given.shape[1:]))
+        return Rule(np.concatenate([self.outputs, given], axis=1), self.weights)
+
     def mean(self, values: NDArray) -> NDArray:
         """Of numbers under each node, (nodes, n): (n,)."""
         return np.einsum("sn,sn->n", self.weights, values)
@@ -74,7 +80,7 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
     if not is_of_one_predictor:
         return _under_all_draws(mixture, levels)
     ends, widths = np.full((X.shape[0], len(levels)), np.nan), np.empty(X.shape[0])
-    own = model.outputs(draws, X[:1])[:, 1:, 0]
+    own = model.outputs(draws, X[:1])[:, 1 : model.widest, 0]
     left = np.arange(X.shape[0])
     for n_nodes, n_halvings in _RULES:
         if 4 * n_nodes << n_halvings >= len(draws):  # a rule takes longer than it saves
@@ -89,6 +95,9 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
                 for outputs in outputs_of(model, X[rows], draws, _BLOCK_BYTES)
             ]
             fine, coarse = (Rule.joined(rules, -1) for rules in zip(*each, strict=True))
+            if model.n_given:  # numbers of each row follow, the same under all draws
+                given = model.outputs(draws[:1], dense(X[rows]))[:, model.widest :]
+                fine, coarse = (rule.beside(given) for rule in (fine, coarse))
             ends[rows] = found = inverted(model, fine, levels, ends[rows])
             widths[rows] = fine.mean(model.width(fine.outputs))
             agreed[block] = _agree(model, fine, coarse, found, levels)
