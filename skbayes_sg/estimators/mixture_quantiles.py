@@ -80,7 +80,9 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
     if not is_of_one_predictor:
         return _under_all_draws(mixture, levels)
     ends, widths = np.full((X.shape[0], len(levels)), np.nan), np.empty(X.shape[0])
-    own = model.outputs(draws, X[:1])[:, 1 : model.widest, 0]
+    first = model.outputs(draws, X[:1])
+    n_own = first.shape[1] - model.n_given  # numbers of each row follow, the same under all draws
+    own = first[:, 1:n_own, 0]
     left = np.arange(X.shape[0])
     for n_nodes, n_halvings in _RULES:
         if 4 * n_nodes << n_halvings >= len(draws):  # a rule takes longer than it saves
@@ -95,8 +97,8 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
                 for outputs in outputs_of(model, X[rows], draws, _BLOCK_BYTES)
             ]
             fine, coarse = (Rule.joined(rules, -1) for rules in zip(*each, strict=True))
-            if model.n_given:  # numbers of each row follow, the same under all draws
-                given = model.outputs(draws[:1], dense(X[rows]))[:, model.widest :]
+            if model.n_given:
+                given = model.outputs(draws[:1], dense(X[rows]))[:, n_own:]
                 fine, coarse = (rule.beside(given) for rule in (fine, coarse))
             ends[rows] = found = inverted(model, fine, levels, ends[rows])
             widths[rows] = fine.mean(model.width(fine.outputs))

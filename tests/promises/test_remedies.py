@@ -23,6 +23,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler, s
 import skbayes_sg
 from skbayes_sg import (
     AbstentionDisplay,
+    BayesianBinomialRegressor,
     BayesianLinearRegressionSGFS,
     BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
@@ -91,6 +92,7 @@ def fitted(kind):
             OneHotEncoder(sparse_output=False, handle_unknown="ignore"), linear()
         ).fit(towns(), LINE),
         "counts": lambda: poisson().fit(X, COUNTS),
+        "shares": lambda: BayesianBinomialRegressor(**SHORT).fit(X, COUNTS % 20, trials=20),
         "ordered": lambda: ordinal(["cold", "mild", "hot"]).fit(X, THREE),
         "raw": lambda: BayesianLogisticRegressionSGFS(**SHORT).fit(*cancer()),
     }
@@ -754,6 +756,30 @@ CASES = {
         lambda: CoefficientsDisplay.from_estimator(fitted("two"), classes=["yes"]),
         lambda: CoefficientsDisplay.from_estimator(fitted("two")),
     ),
+    "trials that a fit had": (
+        "give them again",
+        lambda: sandwich_summary(fitted("shares"), X, COUNTS % 20),
+        lambda: sandwich_summary(fitted("shares"), X, COUNTS % 20, trials=20),
+    ),
+    "trials of a regression": (
+        "BayesianBinomialRegressor",
+        lambda: sandwich_summary(fitted("line"), X, LINE, trials=20),
+        lambda: sandwich_summary(fitted("line"), X, LINE),
+    ),
+    "rows without trials": (
+        "leave out rows without trials",
+        lambda: BayesianBinomialRegressor(**SHORT).fit(X, np.zeros(N), trials=np.arange(N) % 4),
+        lambda: BayesianBinomialRegressor(**SHORT).fit(
+            X[np.arange(N) % 4 > 0], COUNTS[np.arange(N) % 4 > 0] % 2, trials=2
+        ),
+    ),
+    "trials of many digits": (
+        "give X in float64",
+        lambda: BayesianBinomialRegressor(**SHORT).fit(
+            X.astype(np.float32), COUNTS, trials=(1 << 24) + 1
+        ),
+        lambda: BayesianBinomialRegressor(**SHORT).fit(X, COUNTS, trials=(1 << 24) + 1),
+    ),
     "coefficients of a network": (
         "give one of the",
         lambda: CoefficientsDisplay.from_estimator(DRBMClassifier(2, **SHORT).fit(X, PAIR)),
@@ -783,8 +809,9 @@ ELSEWHERE = {
     "partial_fit takes a chunk of rows in memory, and X is in partitions",
     # chains that fail: inference/test_stream.py
     "cannot be learned from the first chunk",
-    # memory that is full: promises/test_messages.py
+    # memory that is full: promises/test_messages.py, estimators/test_predict_draws.py
     "to_arviz: a number for each of",
+    "predict fewer rows at a time, or by a copy of fewer draws",
     # a posterior without a mode: inspection/test_sandwich.py
     "the Hessian of the log posterior is not definite",
 }
