@@ -4,8 +4,11 @@ from skbayes_sg import callbacks, diagnostics, inspection, priors, samplers, the
 from skbayes_sg.estimators.binomial import BayesianBinomialRegressor
 from skbayes_sg.estimators.drbm import DRBMClassifier
 from skbayes_sg.estimators.gamma import BayesianGammaRegressor
-from skbayes_sg.estimators.linear import BayesianLinearRegressionSGFS
-from skbayes_sg.estimators.logistic import BayesianLogisticRegressionSGFS
+from skbayes_sg.estimators.linear import BayesianLinearRegression, BayesianLinearRegressionSGFS
+from skbayes_sg.estimators.logistic import (
+    BayesianLogisticRegression,
+    BayesianLogisticRegressionSGFS,
+)
 from skbayes_sg.estimators.mlp import BayesianMLPClassifier
 from skbayes_sg.estimators.mlp_regressor import BayesianMLPRegressor
 from skbayes_sg.estimators.negative_binomial import BayesianNegativeBinomialRegressor
@@ -22,9 +25,6 @@ from skbayes_sg.inspection import (
     UncertaintyDisplay,
 )
 from skbayes_sg.version import __version__
-
-BayesianLinearRegression = BayesianLinearRegressionSGFS
-BayesianLogisticRegression = BayesianLogisticRegressionSGFS
 
 __all__ = [
     "AbstentionDisplay",

@@ -143,10 +143,10 @@ class ConvergenceStop(Callback):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
-    >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+    >>> from skbayes_sg import BayesianLogisticRegression
     >>> from skbayes_sg.callbacks import ConvergenceStop
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = BayesianLogisticRegressionSGFS(n_draws=2000, random_state=0)
+    >>> model = BayesianLogisticRegression(n_draws=2000, random_state=0)
     >>> model = model.set_callbacks(ConvergenceStop(ess=400)).fit(scale(X), y)
     >>> model.draws_.shape[1] < 2000, bool(model.diagnostics_["ess_min"] >= 400)
     (True, True)
@@ -235,11 +235,11 @@ class Checkpoint(Callback):
     --------
     >>> import os, tempfile
     >>> from sklearn.datasets import make_regression
-    >>> from skbayes_sg import BayesianLinearRegressionSGFS
+    >>> from skbayes_sg import BayesianLinearRegression
     >>> from skbayes_sg.callbacks import Checkpoint
     >>> X, y = make_regression(200, 3, random_state=0)
     >>> path = os.path.join(tempfile.mkdtemp(), "fit.npz")
-    >>> model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0)
+    >>> model = BayesianLinearRegression(prior_precision=1.0, random_state=0)
     >>> model = model.set_callbacks(Checkpoint(path, every=10)).fit(X, y)
     >>> os.path.exists(path)
     False

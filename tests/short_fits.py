@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianOrdinalClassifier,
@@ -17,9 +17,9 @@ from skbayes_sg.samplers import SGFS
 
 SHORT = {"n_chains": 3, "n_draws": 40, "burn_in": 8, "thin": 2, "random_state": 0}
 MODELS = {
-    "logistic": BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT),
-    "minibatches": BayesianLogisticRegressionSGFS(SGFS(batch_size=30, alpha=1.0), 1.0, **SHORT),
-    "linear": BayesianLinearRegressionSGFS(prior_precision=1.0, **SHORT),
+    "logistic": BayesianLogisticRegression(prior_precision=1.0, **SHORT),
+    "minibatches": BayesianLogisticRegression(SGFS(batch_size=30, alpha=1.0), 1.0, **SHORT),
+    "linear": BayesianLinearRegression(prior_precision=1.0, **SHORT),
     "ordered": BayesianOrdinalClassifier(prior_precision=1.0, **SHORT),
     "robust": BayesianRobustRegressor(prior_precision=1.0, **SHORT),
     "network": BayesianMLPClassifier((3,), **SHORT),

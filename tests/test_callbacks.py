@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
-    BayesianLogisticRegressionSGFS,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     VariationalEM,
     callbacks,
@@ -104,9 +104,7 @@ def test_an_interrupt_of_a_long_run_needs_no_callback(monkeypatch):
         return 1e-5
 
     monkeypatch.setattr(run, "_SECONDS", 0.0)
-    model = BayesianLogisticRegressionSGFS(
-        SGLD(step_size, batch_size=10), **SHORT | {"n_chains": 2}
-    )
+    model = BayesianLogisticRegression(SGLD(step_size, batch_size=10), **SHORT | {"n_chains": 2})
     said = "each chain has 32 of 400 draws"
     with pytest.warns(ConvergenceWarning, match=said), pytest.raises(KeyboardInterrupt):
         fitted(model, n_draws=400)
@@ -138,7 +136,7 @@ def test_an_interrupt_keeps_the_draws_in_a_pipeline_and_ends_a_search():
 
 
 def test_convergence_ends_the_sampling_without_a_warning():
-    model = BayesianLogisticRegressionSGFS(n_draws=1000, random_state=0)
+    model = BayesianLogisticRegression(n_draws=1000, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = fitted(model, ConvergenceStop(r_hat=1.02, ess=300))
@@ -288,7 +286,7 @@ def time_is_up_after(n_looks, monkeypatch):
     ],
 )
 def test_a_time_limit_stops_learning_and_burn_in_and_says_so(n_looks, cut, monkeypatch):
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         SGLD(1e-3, batch_size=20), VariationalEM(n_updates=100), burn_in=400, random_state=0
     )
     with pytest.warns(ConvergenceWarning, match=rf"^TimeLimit: .*: {cut}, .*burn-in \(50 of 400\)"):
@@ -298,7 +296,7 @@ def test_a_time_limit_stops_learning_and_burn_in_and_says_so(n_looks, cut, monke
 
 
 def test_a_time_limit_stops_the_pilots_and_the_search_for_modes(monkeypatch):
-    pilots = BayesianLogisticRegressionSGFS(SGFS(batch_size=20), 1.0, random_state=0)
+    pilots = BayesianLogisticRegression(SGFS(batch_size=20), 1.0, random_state=0)
     fitted(pilots, time_is_up_after(0, monkeypatch))
     monkeypatch.setattr("skbayes_sg.samplers.sghmc._FEWEST_STEPS", 30)  # 150 steps to a mode
     modes = BayesianMLPClassifier((4,), n_chains=2, random_state=0)

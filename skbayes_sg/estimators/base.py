@@ -515,9 +515,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         >>> import pickle
         >>> from sklearn.datasets import load_breast_cancer
         >>> from sklearn.preprocessing import scale
-        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> from skbayes_sg import BayesianLogisticRegression
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(scale(X), y)
+        >>> model = BayesianLogisticRegression(random_state=0).fit(scale(X), y)
         >>> small = model.compact(n_draws=320)
         >>> small.draws_.shape
         (32, 10, 31)
@@ -619,9 +619,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         Examples
         --------
         >>> from sklearn.datasets import load_iris
-        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> from skbayes_sg import BayesianLogisticRegression
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
-        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+        >>> model = BayesianLogisticRegression(random_state=0).fit(X, y)
         >>> tree = model.to_arviz(X, y, log_likelihood=True)
         >>> tree["posterior"]["coef"].dims
         ('chain', 'draw', 'class', 'feature')

@@ -164,7 +164,7 @@ class BayesianBinomialRegressor(LinearRegressor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            As in `BayesianLogisticRegressionSGFS`, also on disk or on workers.
+            As in `BayesianLogisticRegression`, also on disk or on workers.
         y : array-like of shape (n_rows,)
             How many trials of each row succeeded: whole numbers from 0 to `trials`.
         sample_weight : array-like of shape (n_rows,), optional
@@ -196,7 +196,7 @@ class BayesianBinomialRegressor(LinearRegressor):
     ) -> Self:
         """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
 
-        See `BayesianLogisticRegressionSGFS.partial_fit`.
+        See `BayesianLogisticRegression.partial_fit`.
 
         Parameters
         ----------

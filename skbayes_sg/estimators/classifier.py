@@ -299,9 +299,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         >>> import numpy as np
         >>> from sklearn.datasets import load_breast_cancer
         >>> from sklearn.preprocessing import scale
-        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> from skbayes_sg import BayesianLogisticRegression
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(scale(X), y)
+        >>> model = BayesianLogisticRegression(random_state=0).fit(scale(X), y)
         >>> score, p = model.decision_function(scale(X)), model.predict_proba(scale(X))[:, 1]
         >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
         True
@@ -391,9 +391,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         >>> from sklearn.datasets import load_breast_cancer
         >>> from sklearn.pipeline import make_pipeline
         >>> from sklearn.preprocessing import StandardScaler
-        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> from skbayes_sg import BayesianLogisticRegression
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> model = BayesianLogisticRegression(random_state=0)
         >>> pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
         >>> pipeline[-1].predict_interval(pipeline[:-1].transform(X[:3])).shape
         (3, 2, 2)

@@ -74,7 +74,7 @@ class DRBMClassifier(MultimodalClassifier):
 
     See Also
     --------
-    BayesianLogisticRegressionSGFS : without hidden units; one mode.
+    BayesianLogisticRegression : without hidden units; one mode.
 
     Notes
     -----

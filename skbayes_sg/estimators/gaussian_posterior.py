@@ -60,10 +60,10 @@ class FittedPosterior:
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+    >>> from skbayes_sg import BayesianLogisticRegression
     >>> X, y = make_classification(400, 4, random_state=0)
-    >>> january = BayesianLogisticRegressionSGFS(random_state=0).fit(X[:300], y[:300])
-    >>> february = BayesianLogisticRegressionSGFS(prior=january.posterior_, random_state=0)
+    >>> january = BayesianLogisticRegression(random_state=0).fit(X[:300], y[:300])
+    >>> february = BayesianLogisticRegression(prior=january.posterior_, random_state=0)
     >>> february.fit(X[300:], y[300:]).posterior_
     FittedPosterior(coef: 1 x 4, intercept: 1)
     """

@@ -33,7 +33,7 @@ _BLOCK_BYTES = 1 << 18  # of a prediction block, which stays in cache
 
 
 @dataclass(eq=False, repr=False)
-class BayesianLinearRegressionSGFS(LinearRegressor):
+class BayesianLinearRegression(LinearRegressor):
     """Linear regression with a posterior instead of a point, drawn exactly.
 
     It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of
@@ -141,9 +141,9 @@ class BayesianLinearRegressionSGFS(LinearRegressor):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skbayes_sg import BayesianLinearRegressionSGFS
+    >>> from skbayes_sg import BayesianLinearRegression
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = BayesianLinearRegressionSGFS(random_state=0).fit(X, y)
+    >>> model = BayesianLinearRegression(random_state=0).fit(X, y)
     >>> mean, std = model.predict(X[:2], return_std=True)
     >>> mean.shape, bool(50 < std[0] < 70)
     ((2,), True)
@@ -310,3 +310,12 @@ def scale_mixture_quantile(q: float, weights: NDArray, scale: NDArray) -> float:
     if high - low <= 1e-9 * scale.min():
         return float(low)
     return brentq(lambda x: weights @ ndtr(x / scale) - q, low, high, xtol=1e-9 * scale.min())
+
+
+class BayesianLinearRegressionSGFS(BayesianLinearRegression):
+    """`BayesianLinearRegression` under the name of Stochastic Gradient Fisher Scoring.
+
+    That is the sampler of Ahn, Korattikara & Welling (2012), which ``sampler="sgfs"`` takes.
+    Parameters, methods and attributes are those of `BayesianLinearRegression`, and so is the
+    sampler by default.
+    """

@@ -413,9 +413,9 @@ class LinearModel(BayesianEstimator):
         Examples
         --------
         >>> from sklearn.datasets import make_regression
-        >>> from skbayes_sg import BayesianLinearRegressionSGFS
+        >>> from skbayes_sg import BayesianLinearRegression
         >>> X, y = make_regression(n_samples=1000, n_features=3, noise=1.0, random_state=0)
-        >>> model = BayesianLinearRegressionSGFS("constant_sgd", n_draws=250, random_state=0)
+        >>> model = BayesianLinearRegression("constant_sgd", n_draws=250, random_state=0)
         >>> drawn = model.fit(X, y).draws_.reshape(-1, 5).var(axis=0)
         >>> bool((abs(drawn / model.predicted_covariance(X, y).diagonal() - 1) < 0.3).all())
         True
@@ -574,9 +574,9 @@ class LinearModel(BayesianEstimator):
         >>> from sklearn.datasets import load_breast_cancer
         >>> from sklearn.pipeline import make_pipeline
         >>> from sklearn.preprocessing import StandardScaler
-        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> from skbayes_sg import BayesianLogisticRegression
         >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> model = BayesianLogisticRegression(random_state=0)
         >>> pipeline = make_pipeline(StandardScaler(), model).fit(X.iloc[:, :3], y)
         >>> table = model.summary(scaler=pipeline[0])
         >>> table.index.tolist()
@@ -658,9 +658,9 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         --------
         >>> import numpy as np
         >>> from sklearn.datasets import make_classification
-        >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+        >>> from skbayes_sg import BayesianLogisticRegression
         >>> X, y = make_classification(5000, random_state=0)
-        >>> model = BayesianLogisticRegressionSGFS(random_state=0)
+        >>> model = BayesianLogisticRegression(random_state=0)
         >>> for rows in np.array_split(np.arange(5000), 100):
         ...     model = model.partial_fit(X[rows], y[rows], classes=[0, 1])
         >>> model.n_samples_seen_, model.draws_.shape
@@ -893,7 +893,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order
         lead to that of all rows (math/streams.md#streams-as-bayesian-updating). Its `coef_std_` and
         `noise_variance_` are infinite until the noise variance has a mean, at three rows or so. For
-        the rest see `BayesianLogisticRegressionSGFS.partial_fit`.
+        the rest see `BayesianLogisticRegression.partial_fit`.
 
         Parameters
         ----------

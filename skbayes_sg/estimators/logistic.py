@@ -8,7 +8,7 @@ from skbayes_sg.estimators.linear_model import LinearClassifier
 from skbayes_sg.models import Softmax
 
 
-class BayesianLogisticRegressionSGFS(LinearClassifier):
+class BayesianLogisticRegression(LinearClassifier):
     """Logistic regression with a posterior instead of a point, sampled from minibatches.
 
     It stands where `LogisticRegression` would. In place of one best value `fit` draws some thousand
@@ -84,7 +84,7 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
 
     See Also
     --------
-    skbayes_sg.samplers.SGFS : the default sampler and its formula.
+    skbayes_sg.samplers.SGFS : the sampler that ``sampler="sgfs"`` takes, and its formula.
 
     Notes
     -----
@@ -95,9 +95,9 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+    >>> from skbayes_sg import BayesianLogisticRegression
     >>> X, y = make_classification(n_samples=10_000, random_state=0)
-    >>> model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    >>> model = BayesianLogisticRegression(random_state=0).fit(X, y)
     >>> model.predict_proba(X[:3]).shape
     (3, 2)
     >>> bool(abs(model.diagnostics_["stein_ratio"] - 1) < 0.1)
@@ -106,3 +106,12 @@ class BayesianLogisticRegressionSGFS(LinearClassifier):
 
     def _make_model(self, n_features: int, classes: NDArray) -> Softmax:
         return Softmax(n_features, len(classes), self.fit_intercept)
+
+
+class BayesianLogisticRegressionSGFS(BayesianLogisticRegression):
+    """`BayesianLogisticRegression` under the name of Stochastic Gradient Fisher Scoring.
+
+    That is the sampler of Ahn, Korattikara & Welling (2012), which ``sampler="sgfs"`` takes.
+    Parameters, methods and attributes are those of `BayesianLogisticRegression`, and so is the
+    sampler by default.
+    """

@@ -71,7 +71,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
 
     See Also
     --------
-    BayesianLogisticRegressionSGFS : without hidden units; one mode.
+    BayesianLogisticRegression : without hidden units; one mode.
 
     Notes
     -----
@@ -98,7 +98,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
     activation: str = "logistic"
 
     def _make_model(self, n_features: int, classes: NDArray) -> MLP:
-        layers = hidden_layers(self, "BayesianLogisticRegressionSGFS")
+        layers = hidden_layers(self, "BayesianLogisticRegression")
         return MLP(n_features, len(classes), *layers)
 
 

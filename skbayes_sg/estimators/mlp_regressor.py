@@ -131,7 +131,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _make_model(self, n_features: int, centre: NDArray, scale: NDArray) -> GaussianMLP:
         """The model of responses about `centre`, in units of `scale`."""
-        layers = hidden_layers(self, "BayesianLinearRegressionSGFS")
+        layers = hidden_layers(self, "BayesianLinearRegression")
         return GaussianMLP(n_features, centre, scale, *layers)
 
     def _in_modes(self) -> bool:

@@ -129,7 +129,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
     @where_it_streams
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
-        """Update the posterior by a chunk; see `BayesianLogisticRegressionSGFS.partial_fit`.
+        """Update the posterior by a chunk; see `BayesianLogisticRegression.partial_fit`.
 
         Parameters
         ----------

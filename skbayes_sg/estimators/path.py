@@ -115,10 +115,10 @@ def hyperparameter_path(
     >>> import warnings
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.model_selection import train_test_split
-    >>> from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM, hyperparameter_path
+    >>> from skbayes_sg import BayesianLogisticRegression, VariationalEM, hyperparameter_path
     >>> X, y = make_classification(400, 5, n_informative=5, n_redundant=0, random_state=0)
     >>> X, X_val, y, y_val = train_test_split(X, y, random_state=0)
-    >>> model = BayesianLogisticRegressionSGFS(n_draws=50, random_state=0)
+    >>> model = BayesianLogisticRegression(n_draws=50, random_state=0)
     >>> asked = {"prior_precisions": [1.0, 100.0], "em": VariationalEM(n_updates=60)}
     >>> with warnings.catch_warnings(action="ignore"):  # of few effective draws of constant SGD
     ...     path = hyperparameter_path(model, X, y, X_val, y_val, **asked)

@@ -113,7 +113,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         X : array-like or sparse matrix of shape (n_rows, n_features)
             float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
             default sampler, others are made dense one minibatch at a time. Rows may be on disk or
-            on workers, as in `BayesianLogisticRegressionSGFS`.
+            on workers, as in `BayesianLogisticRegression`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.

@@ -94,10 +94,10 @@ class VariationalEM(BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skbayes_sg import BayesianLinearRegressionSGFS, VariationalEM
+    >>> from skbayes_sg import BayesianLinearRegression, VariationalEM
     >>> X, y = load_diabetes(return_X_y=True)
     >>> em = VariationalEM(n_updates=200)
-    >>> model = BayesianLinearRegressionSGFS(prior_precision=em, random_state=0)
+    >>> model = BayesianLinearRegression(prior_precision=em, random_state=0)
     >>> bool(0.02 < model.fit(X, y).prior_precision_[0] < 0.05)
     True
     """

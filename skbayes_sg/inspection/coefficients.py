@@ -62,9 +62,9 @@ class CoefficientsDisplay:
     --------
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from sklearn.datasets import load_diabetes
-    >>> from skbayes_sg import BayesianLinearRegressionSGFS, CoefficientsDisplay
+    >>> from skbayes_sg import BayesianLinearRegression, CoefficientsDisplay
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = BayesianLinearRegressionSGFS(prior_precision=1e-3, random_state=0).fit(X, y)
+    >>> model = BayesianLinearRegression(prior_precision=1e-3, random_state=0).fit(X, y)
     >>> display = CoefficientsDisplay.from_estimator(model, max_features=3)
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
     ['bmi', 'bp', 's5']

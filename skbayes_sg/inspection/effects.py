@@ -142,11 +142,11 @@ def average_effects(
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+    >>> from skbayes_sg import BayesianLogisticRegression
     >>> from skbayes_sg.inspection import average_effects
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> X = X[["mean radius", "mean texture"]]
-    >>> model = make_pipeline(StandardScaler(), BayesianLogisticRegressionSGFS(random_state=0))
+    >>> model = make_pipeline(StandardScaler(), BayesianLogisticRegression(random_state=0))
     >>> effects = average_effects(model.fit(X, y), X)
     >>> bool(effects.loc["mean radius", "eti95_ub"] < 0)
     True
@@ -230,10 +230,10 @@ def contrast(
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skbayes_sg import BayesianLinearRegressionSGFS
+    >>> from skbayes_sg import BayesianLinearRegression
     >>> from skbayes_sg.inspection import contrast
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-    >>> model = BayesianLinearRegressionSGFS(random_state=0).fit(X, y)
+    >>> model = BayesianLinearRegression(random_state=0).fit(X, y)
     >>> higher = contrast(model, X.assign(bmi=X["bmi"] + 5), X)
     >>> bool(higher.loc["difference", "eti95_lb"] > 0)
     True

@@ -42,8 +42,8 @@ class PriorPrecisionDisplay:
     --------
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from sklearn.datasets import load_diabetes
-    >>> from skbayes_sg import BayesianLinearRegressionSGFS, PriorPrecisionDisplay
-    >>> model = BayesianLinearRegressionSGFS(random_state=0)
+    >>> from skbayes_sg import BayesianLinearRegression, PriorPrecisionDisplay
+    >>> model = BayesianLinearRegression(random_state=0)
     >>> display = PriorPrecisionDisplay.from_estimator(model.fit(*load_diabetes(return_X_y=True)))
     >>> display.ax_.get_ylabel()
     'prior precision'
@@ -113,10 +113,10 @@ class PriorPrecisionDisplay:
         >>> import warnings
         >>> import matplotlib; matplotlib.use("Agg")
         >>> from sklearn.datasets import make_classification
-        >>> from skbayes_sg import BayesianLogisticRegressionSGFS, PriorPrecisionDisplay
+        >>> from skbayes_sg import BayesianLogisticRegression, PriorPrecisionDisplay
         >>> from skbayes_sg import VariationalEM, hyperparameter_path
         >>> X, y = make_classification(200, 3, n_informative=3, n_redundant=0, random_state=0)
-        >>> model = BayesianLogisticRegressionSGFS(n_draws=20, random_state=0)
+        >>> model = BayesianLogisticRegression(n_draws=20, random_state=0)
         >>> em = VariationalEM(n_updates=8)
         >>> with warnings.catch_warnings(action="ignore"):  # constant SGD is slow there
         ...     result = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)

@@ -97,10 +97,10 @@ def prior_sensitivity(
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skbayes_sg import BayesianLinearRegressionSGFS
+    >>> from skbayes_sg import BayesianLinearRegression
     >>> from skbayes_sg.inspection import prior_sensitivity
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, y)
+    >>> model = BayesianLinearRegression(prior_precision=1.0, random_state=0).fit(X, y)
     >>> prior_sensitivity(model, X, y).loc["bmi", "diagnosis"]
     'potential prior-data conflict'
     """

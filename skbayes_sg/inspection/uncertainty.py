@@ -59,9 +59,9 @@ class UncertaintyDisplay:
     --------
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from sklearn.datasets import load_iris
-    >>> from skbayes_sg import BayesianLogisticRegressionSGFS, UncertaintyDisplay
+    >>> from skbayes_sg import BayesianLogisticRegression, UncertaintyDisplay
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> model = BayesianLogisticRegressionSGFS(n_predict_draws=200, random_state=0).fit(X, y)
+    >>> model = BayesianLogisticRegression(n_predict_draws=200, random_state=0).fit(X, y)
     >>> columns = ["petal length (cm)", "petal width (cm)"]
     >>> display = UncertaintyDisplay.from_estimator(
     ...     model, X, features=columns, y=y, grid_resolution=20

@@ -42,9 +42,9 @@ class Horseshoe:
 
     Examples
     --------
-    >>> from skbayes_sg import BayesianLogisticRegressionSGFS
+    >>> from skbayes_sg import BayesianLogisticRegression
     >>> from skbayes_sg.priors import Horseshoe
-    >>> BayesianLogisticRegressionSGFS(prior=Horseshoe(expected_nonzero=5)).prior.slab_scale
+    >>> BayesianLogisticRegression(prior=Horseshoe(expected_nonzero=5)).prior.slab_scale
     2.0
     """
 

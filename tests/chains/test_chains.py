@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.chains import run
 from skbayes_sg.chains.run import (
     Execution,
@@ -181,7 +181,7 @@ def test_chains_have_threads_where_steps_are_long_and_blas_may_have_them(monkeyp
     monkeypatch.setattr("skbayes_sg.data.threads.cpu_count", lambda: 2)
     monkeypatch.setattr("skbayes_sg.chains.run.Parallel", parallel)
     X, y = make_classification(3000, 4, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
-    model = BayesianLogisticRegressionSGFS("hmc", 1.0, n_draws=4, burn_in=4, thin=1, random_state=0)
+    model = BayesianLogisticRegression("hmc", 1.0, n_draws=4, burn_in=4, thin=1, random_state=0)
 
     def draws(n_jobs, n_rows=3000, threads=2):
         asked.clear()

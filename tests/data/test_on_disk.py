@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
 )
 from skbayes_sg.data import Reader, in_threads, is_out_of_core
@@ -65,9 +65,7 @@ def mapped(folder, values, name="X"):
 
 
 def logistic(**parameters):
-    return BayesianLogisticRegressionSGFS(
-        **({"prior_precision": 1.0, "random_state": 0} | parameters)
-    )
+    return BayesianLogisticRegression(**({"prior_precision": 1.0, "random_state": 0} | parameters))
 
 
 @cache
@@ -120,7 +118,7 @@ def test_weights_may_be_on_disk_too(tmp_path, of):
         model = (
             logistic()
             if of == "labels"
-            else BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0)
+            else BayesianLinearRegression(random_state=0, prior_precision=1.0)
         )
         fits.append(model.fit(table, y, sample_weight=weight))
     assert_same_posterior(*fits)
@@ -268,7 +266,7 @@ def test_predictions_of_rows_on_disk_are_those_of_the_array():
 
 @SHORT_CHAINS
 def test_predictions_of_a_regression():
-    model = BayesianLinearRegressionSGFS(random_state=0, n_draws=8, prior_precision=1.0).fit(
+    model = BayesianLinearRegression(random_state=0, n_draws=8, prior_precision=1.0).fit(
         X[:1000], NUMBERS[:1000]
     )
     for found, expected in zip(
@@ -317,7 +315,7 @@ def test_an_error_names_the_place_of_a_number_whose_square_overflows():
 )
 def test_an_error_names_what_is_wrong_with_targets_and_weights(y, weight, message):
     with pytest.raises(ValueError, match=message):
-        BayesianLinearRegressionSGFS(prior_precision=1.0).fit(Table(X), y, sample_weight=weight)
+        BayesianLinearRegression(prior_precision=1.0).fit(Table(X), y, sample_weight=weight)
 
 
 @pytest.mark.parametrize(

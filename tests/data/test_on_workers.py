@@ -16,8 +16,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import Bunch
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianPoissonRegressor,
     DRBMClassifier,
@@ -48,7 +48,7 @@ def one_thread():
 
 
 def logistic(**parameters):
-    return BayesianLogisticRegressionSGFS(**(SHORT | {"prior_precision": 1.0} | parameters))
+    return BayesianLogisticRegression(**(SHORT | {"prior_precision": 1.0} | parameters))
 
 
 def frame(pandas=FRAME, parts=PARTS):
@@ -141,7 +141,7 @@ def test_partitions_of_other_precision_than_they_say_are_cast():
 
 def test_weights_and_a_regression():
     weight = RNG.integers(0, 3, N).astype(float)
-    model = BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0)
+    model = BayesianLinearRegression(random_state=0, prior_precision=1.0)
     expected = model.fit(X, NUMBERS, sample_weight=weight)
     expected = expected.coef_, expected.coef_std_
     model.fit(array(), array(NUMBERS), sample_weight=array(weight))
@@ -183,7 +183,7 @@ def test_parquet_is_read_scored_and_written(tmp_path):
     frame().to_parquet(tmp_path / "rows")
     rows = dd.read_parquet(tmp_path / "rows")
     X = rows[list("abc")]
-    model = BayesianLogisticRegressionSGFS(**SHORT, prior_precision=1.0).fit(X, rows["y"])
+    model = BayesianLogisticRegression(**SHORT, prior_precision=1.0).fit(X, rows["y"])
     expected = model.predict_proba(FRAME[list("abc")])[:, 1]
     assert model.score(X, rows["y"]) == np.mean((expected > 0.5) == FRAME["y"])
     rows.assign(p=model.predict_proba(X)[:, 1]).to_parquet(tmp_path / "scored")
@@ -196,8 +196,8 @@ def test_scores_are_those_of_rows_in_memory(kind):
     X, y = FRAME[list("abc")], NUMBERS
     lazy = da.from_array(X.to_numpy(), (5000, 3)) if kind == "array" else frame()[list("abc")]
     for model, target in (
-        (BayesianLogisticRegressionSGFS(**SHORT, prior_precision=1.0), (y > 0).astype(int)),
-        (BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0), y),
+        (BayesianLogisticRegression(**SHORT, prior_precision=1.0), (y > 0).astype(int)),
+        (BayesianLinearRegression(**SHORT, prior_precision=1.0), y),
         (BayesianPoissonRegressor(**SHORT, prior_precision=1.0), np.floor(np.exp(y / 4))),
     ):
         model.fit(X[:500] if kind == "frame" else X.to_numpy()[:500], target[:500])
@@ -208,7 +208,7 @@ def test_scores_are_those_of_rows_in_memory(kind):
 
 
 def test_predictions_of_a_regression_are_lazy_and_skip_empty_partitions():
-    model = BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0).fit(
+    model = BayesianLinearRegression(**SHORT, prior_precision=1.0).fit(
         FRAME[list("abc")][:500], NUMBERS[:500]
     )
     lazy = frame(parts=(0, 7000, 5000))[list("abc")]
@@ -232,7 +232,7 @@ def test_an_error_names_partition_and_column():
     with pytest.raises(ValueError, match="NaN in row 2 of partition 2, column 'b'"):
         logistic().fit(lazy[list("abc")], lazy["y"])
     with pytest.raises(ValueError, match="y contains NaN or infinity in row 2 of partition 2"):
-        BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0).fit(lazy[["a", "c"]], lazy["b"])
+        BayesianLinearRegression(**SHORT, prior_precision=1.0).fit(lazy[["a", "c"]], lazy["b"])
 
 
 def test_an_error_names_the_place_of_a_number_whose_square_overflows():
@@ -308,7 +308,7 @@ def test_an_error_names_what_is_wrong_with_targets(labels, message):
     [
         (logistic(sampler=SGLD()), r"sampler=SGLD\(\), unlike None, visits rows at each step"),
         (logistic(sampler="hmc"), "sampler='hmc', unlike None, visits rows at each step"),
-        (BayesianLinearRegressionSGFS("sgfs", **SHORT), "sampler='sgfs', unlike None"),
+        (BayesianLinearRegression("sgfs", **SHORT), "sampler='sgfs', unlike None"),
         (BayesianMLPClassifier((2,), **SHORT), "BayesianMLPClassifier visits rows at each step"),
         (DRBMClassifier(2, **SHORT), "DRBMClassifier visits rows at each step"),
     ],
@@ -393,7 +393,7 @@ def test_workers_in_other_processes_may_be_any_number_and_may_die():
 
 
 @pytest.mark.parametrize(
-    "model", [BayesianLogisticRegressionSGFS(), BayesianLinearRegressionSGFS(), DRBMClassifier()]
+    "model", [BayesianLogisticRegression(), BayesianLinearRegression(), DRBMClassifier()]
 )
 def test_a_chunk_of_a_stream_is_in_memory(model):
     with pytest.raises(TypeError, match="chunk of rows in memory, and X is in partitions"):

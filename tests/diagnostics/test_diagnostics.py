@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLogisticRegression, diagnostics
 from skbayes_sg.diagnostics import convergence, least_agreed, r_hat_and_ess_bulk
 from skbayes_sg.inference import diagnose
 
@@ -69,7 +69,7 @@ def test_the_limit_of_r_hat_is_that_of_ess_where_the_means_are_known():
 @pytest.mark.parametrize("page", ["docs/posterior.md", "docs/glossary.md", "summary"])
 def test_pages_and_summary_have_the_limit_of_the_code(page):
     if page == "summary":
-        text = BayesianLogisticRegressionSGFS.summary.__doc__
+        text = BayesianLogisticRegression.summary.__doc__
     else:
         text = (Path(__file__).parents[2] / page).read_text()
     about = re.split("R-hat|r_hat``", text)[1][:300]

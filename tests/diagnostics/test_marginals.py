@@ -9,8 +9,8 @@ from scipy.special import polygamma, psi
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     diagnostics,
 )
 from skbayes_sg.diagnostics import gradients
@@ -150,7 +150,7 @@ def test_what_was_silent_speaks(sampler, word):
     if isinstance(sampler, ConstantSGD):
         X = rng.standard_normal((100, 1)) + 0.3 * rng.standard_normal((100, 3))
     y = (0.7 * X[:, 0] + rng.logistic(size=100) > 0.5).astype(int)
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         sampler, 0.1, intercept_precision=0.1, n_draws=60, burn_in=100, random_state=0
     )
     assert word in " ".join(warnings_of(model, X, y))
@@ -161,7 +161,7 @@ def test_many_short_chains_that_agree_in_the_mean_are_no_alarm():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))
     y = (X[:, 0] + rng.logistic(size=300) > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(n_draws=30, thin=1, prior_precision=1.0, random_state=0)
+    model = BayesianLogisticRegression(n_draws=30, thin=1, prior_precision=1.0, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y)
@@ -187,7 +187,7 @@ def test_more_parameters_than_sixty_four_are_diagnosed_one_by_one(sampler):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((31, 177))
     y = X @ rng.standard_normal(177) / 177**0.5 + rng.standard_normal(31)
-    model = BayesianLinearRegressionSGFS(sampler, prior_precision=1, noise_prior=(2, 2))
+    model = BayesianLinearRegression(sampler, prior_precision=1, noise_prior=(2, 2))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.set_params(random_state=0).fit(X, y)
@@ -204,7 +204,7 @@ def test_directions_that_only_the_prior_knows_are_said_of_long_steps(n_classes):
     X = rng.standard_normal((60, 2))
     y = np.digitize(X[:, 0] + rng.logistic(size=60), np.linspace(-1, 1, n_classes + 1)[1:-1])
     held = np.column_stack([X, np.full(60, 3.0)])
-    model = BayesianLogisticRegressionSGFS(SGFS(batch_size=30), random_state=0)
+    model = BayesianLogisticRegression(SGFS(batch_size=30), random_state=0)
     assert model.fit(held, y).diagnostics_["least_known"] > 0.4
     collinear = np.column_stack([X, X[:, 0] + 0.01 * rng.standard_normal(60)])
     with pytest.warns(ConvergenceWarning, match=r"least_known is .* below 0\.33.* heavy tails"):

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianBinomialRegressor,
-    BayesianLogisticRegressionSGFS,
+    BayesianLogisticRegression,
     BayesianPoissonRegressor,
     CoefficientsDisplay,
 )
@@ -77,7 +77,7 @@ def test_the_posterior_is_that_of_logistic_regression_row_by_row(prior, seed):
     X, y, trials = simulated(120, seed=seed)
     how = {"prior_precision": prior, "random_state": seed}
     ours = BayesianBinomialRegressor(**how).fit(X, y, trials=trials)
-    theirs = BayesianLogisticRegressionSGFS(**how).fit(*row_by_row(X, y, trials))
+    theirs = BayesianLogisticRegression(**how).fit(*row_by_row(X, y, trials))
     sd = theirs.coef_std_[0]
     error = sd * np.sqrt(sum(1 / one.diagnostics_["ess_min"] for one in (ours, theirs)))
     # a learned prior is in units of the columns, and those of rows and of trials are not the same

@@ -18,7 +18,7 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 from sklearn.multioutput import ClassifierChain
 from sklearn.utils.fixes import parse_version
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.samplers import ConstantSGD
 
 pytestmark = [
@@ -106,7 +106,7 @@ def test_a_row_without_evidence_scores_as_it_is_predicted():
 
 def test_draws_have_their_weights_and_rows_may_be_sparse():
     sampler = ConstantSGD(step_size="auto", batch_size=20)
-    model = BayesianLogisticRegressionSGFS(sampler, 1.0, **SHORT).fit(X, LABELS[2])
+    model = BayesianLogisticRegression(sampler, 1.0, **SHORT).fit(X, LABELS[2])
     model.draw_weights_ = np.arange(40.0) / np.arange(40.0).sum()
     model.set_params(n_predict_draws=None)
     far = 30 * X

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier
+from skbayes_sg import BayesianLogisticRegression, BayesianOrdinalClassifier
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(600, 5))
 ETA = X @ [1.0, -1.0, 0.5, 0.0, 0.2] + RNG.logistic(size=600)
 CASES = {
-    "two classes": (BayesianLogisticRegressionSGFS(random_state=0), ETA > 0),
-    "three classes": (BayesianLogisticRegressionSGFS(random_state=0), np.digitize(ETA, [-1, 1])),
+    "two classes": (BayesianLogisticRegression(random_state=0), ETA > 0),
+    "three classes": (BayesianLogisticRegression(random_state=0), np.digitize(ETA, [-1, 1])),
     "in an order": (BayesianOrdinalClassifier(random_state=0), np.digitize(ETA, [-1, 1])),
 }
 EACH = pytest.mark.parametrize("name", CASES)
@@ -46,7 +46,7 @@ def test_moments_are_those_of_all_draws():
 def test_all_draws_predict_where_few_would_not_do():
     """Of ten rows that a plane separates, where the posterior is far from normal."""
     rows = X[:10]
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, rows[:, 0] > 0)
+    model = BayesianLogisticRegression(random_state=0).fit(rows, rows[:, 0] > 0)
     assert model._few.draws is None
     proba = model.predict_proba(X)
     every = clone(model).set_params(n_predict_draws=None).fit(rows, rows[:, 0] > 0)

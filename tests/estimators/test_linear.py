@@ -1,4 +1,4 @@
-"""BayesianLinearRegressionSGFS as a user meets it, against the exact conjugate posteriors."""
+"""BayesianLinearRegression as a user meets it, against the exact conjugate posteriors."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianRobustRegressor, theory
+from skbayes_sg import BayesianLinearRegression, BayesianRobustRegressor, theory
 from skbayes_sg.samplers import IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, PolynomialDecay
 
-BLR = BayesianLinearRegressionSGFS
+BLR = BayesianLinearRegression
 SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 40, "random_state": 0}
 pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
 

@@ -1,4 +1,4 @@
-"""BayesianLogisticRegressionSGFS as a user meets it."""
+"""BayesianLogisticRegression as a user meets it."""
 
 import copy
 import re
@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLogisticRegressionSGFS,
+    BayesianLogisticRegression,
     BayesianPoissonRegressor,
 )
 from skbayes_sg.estimators.class_probabilities import batch_error
@@ -24,7 +24,7 @@ from skbayes_sg.inspection import totals
 from skbayes_sg.models import Softmax
 from skbayes_sg.samplers import HMC, SGD, SGFS, SGLD, ConstantSGD, PolynomialDecay
 
-BLR = BayesianLogisticRegressionSGFS
+BLR = BayesianLogisticRegression
 SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 40, "random_state": 0}
 pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
 

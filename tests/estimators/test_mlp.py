@@ -260,7 +260,7 @@ def test_stable_alpha_settles(iris):
     ("parameters", "error", "message"),
     [
         ({"hidden_layer_sizes": (0,)}, ValueError, "hidden_layer_sizes must be at least 1"),
-        ({"hidden_layer_sizes": ()}, ValueError, "BayesianLogisticRegressionSGFS"),
+        ({"hidden_layer_sizes": ()}, ValueError, "BayesianLogisticRegression"),
         ({"hidden_layer_sizes": (3, 2.5)}, TypeError, "hidden_layer_sizes must be an integer"),
         ({"activation": "sine"}, ValueError, "activation must be one of"),
         (

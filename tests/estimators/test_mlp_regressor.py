@@ -204,7 +204,7 @@ def test_a_stream_keeps_the_units_of_its_first_chunk(data):
     ("parameters", "error", "message"),
     [
         ({"hidden_layer_sizes": (0,)}, ValueError, "hidden_layer_sizes must be at least 1"),
-        ({"hidden_layer_sizes": ()}, ValueError, "BayesianLinearRegressionSGFS"),
+        ({"hidden_layer_sizes": ()}, ValueError, "BayesianLinearRegression"),
         ({"activation": "sine"}, ValueError, "activation must be one of"),
         ({"prior_precision": [1.0, 2.0, 3.0]}, ValueError, "one number or 2, for coef_0\\+interc"),
         ({"prior_precision": VariationalEM(per="class")}, ValueError, "needs classes"),

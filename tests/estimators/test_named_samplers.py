@@ -8,7 +8,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, diagnostics
 
 
 def conjugate(X, y):
@@ -31,7 +31,7 @@ def test_a_linear_regression_by_name_is_conjugate(name, n_rows):
     """Minibatches of 500 rows, the default before, were all rows, and had no noise."""
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X)[:n_rows, :4], scale(y)[:n_rows]
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         name, prior_precision=1.0, intercept_precision=1.0, noise_variance=1.0, random_state=0
     )
     with warnings.catch_warnings(action="error", category=ConvergenceWarning):
@@ -51,7 +51,7 @@ def test_a_linear_regression_by_name_is_conjugate(name, n_rows):
 def test_classes_by_name_have_the_variance_that_only_the_prior_knows(name):
     """The common shift of three classes is N(0, 1 / precision) in the mean of the classes / 3."""
     X, y = load_iris(return_X_y=True)
-    model = BayesianLogisticRegressionSGFS(name, prior_precision=1.0, random_state=0)
+    model = BayesianLogisticRegression(name, prior_precision=1.0, random_state=0)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         model.fit(scale(X)[:, :2], y)
     shift = model.model_.unpack(model.draws_)["coef"].mean(axis=-2)[..., 0]
@@ -66,7 +66,7 @@ def test_langevin_by_name_runs_until_its_slowest_direction_has_mixed():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 2)) @ np.linalg.cholesky([[1.0, 0.98], [0.98, 1.0]]).T
     y = X @ [1.0, -1.0] + rng.standard_normal(300)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         "sgld", prior_precision=1.0, intercept_precision=1.0, noise_variance=1.0, random_state=0
     )
     with warnings.catch_warnings(action="error", category=ConvergenceWarning):
@@ -84,7 +84,7 @@ def test_langevin_by_name_runs_until_its_slowest_direction_has_mixed():
 def test_averages_by_name_warn_where_the_sandwich_is_not_the_posterior():
     """Only the prior knows the common shift of three classes; rows have no noise there."""
     X, y = load_iris(return_X_y=True)
-    model = BayesianLogisticRegressionSGFS("iasg", prior_precision=1.0, random_state=0, n_draws=100)
+    model = BayesianLogisticRegression("iasg", prior_precision=1.0, random_state=0, n_draws=100)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         model.fit(scale(X), y)
@@ -95,5 +95,5 @@ def test_averages_by_name_warn_where_the_sandwich_is_not_the_posterior():
 def test_a_fit_without_an_intercept_is_silent(capfd):
     """LAPACK writes to the terminal where it is given a matrix of no rows."""
     X = np.random.default_rng(0).standard_normal((40, 2))
-    BayesianLogisticRegressionSGFS(fit_intercept=False, random_state=0).fit(X, X[:, 0] > 0.3)
+    BayesianLogisticRegression(fit_intercept=False, random_state=0).fit(X, X[:, 0] > 0.3)
     assert capfd.readouterr() == ("", "")

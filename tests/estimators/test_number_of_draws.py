@@ -10,8 +10,8 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
 )
 from skbayes_sg.callbacks import Callback, Checkpoint, Progress
@@ -27,7 +27,7 @@ def never_enough(monkeypatch):
 
 
 def fitted(*callbacks, **parameters):
-    model = BayesianLogisticRegressionSGFS(random_state=0, **parameters)
+    model = BayesianLogisticRegression(random_state=0, **parameters)
     return model.set_callbacks(*callbacks).fit(X, Y)
 
 
@@ -231,7 +231,7 @@ def test_exact_draws_are_not_said_to_be_off_in_their_scale(sampler, monkeypatch)
         return of_gradients(*arguments) | {"scale_shift": 0.5, "scale_shift_se": 0.01}
 
     monkeypatch.setattr(diagnose, "of_gradients", off)
-    model = BayesianLinearRegressionSGFS(sampler, random_state=0, n_draws=64)
+    model = BayesianLinearRegression(sampler, random_state=0, n_draws=64)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         model.fit(X, X[:, 0])

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     DRBMClassifier,
     PriorPrecisionDisplay,
@@ -36,9 +36,7 @@ ENTRIES = {"precisions", "path", "loss", "n_passes", "sampler", "warnings"}
 def regression(**params):
     """Linear regression with noise variance 1 and without an intercept."""
     fixed = {"noise_variance": 1.0, "fit_intercept": False, "n_chains": 4, "n_draws": 4}
-    return BayesianLinearRegressionSGFS(
-        random_state=0, **({"prior_precision": 1.0} | fixed | params)
-    )
+    return BayesianLinearRegression(random_state=0, **({"prior_precision": 1.0} | fixed | params))
 
 
 @pytest.mark.slow
@@ -82,7 +80,7 @@ def test_constant_sgd_agrees_with_hmc_for_any_number_of_classes(n_classes, seed)
     y = (utilities + rng.gumbel(size=utilities.shape)).argmax(axis=1)
     ratios = []
     for i in range(4):
-        model = BayesianLogisticRegressionSGFS(
+        model = BayesianLogisticRegression(
             "hmc",
             n_chains=2,
             n_draws=8,
@@ -140,7 +138,7 @@ def test_an_unstable_step_takes_smaller_minibatches(monkeypatch):
     assert np.isfinite(path.sgd_em_precisions).all()
 
 
-SHORT = BayesianLogisticRegressionSGFS(
+SHORT = BayesianLogisticRegression(
     prior_precision=1.0, n_chains=2, n_draws=8, burn_in=40, thin=1, random_state=0
 )
 
@@ -179,7 +177,7 @@ def test_directions_that_change_no_probability_do_not_make_constant_sgd_warn():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 6))
     y = (X @ rng.standard_normal((6, 3)) + rng.gumbel(size=(600, 3))).argmax(axis=1)
-    model = BayesianLogisticRegressionSGFS(n_draws=150, random_state=0)
+    model = BayesianLogisticRegression(n_draws=150, random_state=0)
     em = VariationalEM(n_updates=40)
     path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
     told = [float(one.split()[2].rstrip(",")) for one in path.sgd_em_warnings]
@@ -199,7 +197,7 @@ def test_a_spread_that_is_wrong_in_known_directions_is_told(n_classes):
     X[:, 2] += 2 * X[:, 0]
     utilities = X @ rng.standard_normal((3, n_classes))
     y = (utilities + rng.gumbel(size=utilities.shape)).argmax(axis=1)
-    model = BayesianLogisticRegressionSGFS(n_draws=150, random_state=0)
+    model = BayesianLogisticRegression(n_draws=150, random_state=0)
     em = VariationalEM(n_updates=40)
     path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
     (told,) = [one for one in path.sgd_em_warnings if "sd_ratio" in one]

@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
@@ -153,7 +153,7 @@ def test_a_unit_of_exposure_moves_the_intercept_alone(cls):
     assert abs(first.intercept_ - second.intercept_ - np.log(2)) < 0.3 * sd.min()
 
 
-@pytest.mark.parametrize("cls", [BayesianLinearRegressionSGFS, BayesianRobustRegressor])
+@pytest.mark.parametrize("cls", [BayesianLinearRegression, BayesianRobustRegressor])
 def test_an_offset_of_a_line_is_taken_off_y(cls):
     far = 1e7 + OFFSET
     model = cls(random_state=0).fit(X.astype(np.float32), NUMBERS + far, offset=far)
@@ -173,8 +173,8 @@ def test_an_offset_along_the_columns_moves_the_coefficients(k):
     given = {"prior_precision": 4.0, "random_state": 0}
     offset = X @ shift.T
     offset = offset[:, 0] if k == 2 else offset
-    model = BayesianLogisticRegressionSGFS(prior_mean=-shift, **given).fit(X, y, offset=offset)
-    other = BayesianLogisticRegressionSGFS(**given).fit(X, y)
+    model = BayesianLogisticRegression(prior_mean=-shift, **given).fit(X, y, offset=offset)
+    other = BayesianLogisticRegression(**given).fit(X, y)
     np.testing.assert_allclose(
         model.posterior_.mean[: shift.size] + shift.ravel(),
         other.posterior_.mean[: shift.size],
@@ -306,7 +306,7 @@ def test_impossible_metadata_is_refused_by_name(given, message):
 
 def test_a_line_has_no_exposure_and_student_no_means():
     with pytest.raises(ValueError, match="exposure multiplies a mean that is an exponential"):
-        BayesianLinearRegressionSGFS().fit(X, NUMBERS, exposure=EXPOSURE)
+        BayesianLinearRegression().fit(X, NUMBERS, exposure=EXPOSURE)
     with pytest.raises(ValueError, match="is not of its family"):
         BayesianRobustRegressor().fit(X, NUMBERS, var_weights=EXPOSURE)
     with pytest.raises(ValueError, match="is not of its family"):
@@ -315,17 +315,17 @@ def test_a_line_has_no_exposure_and_student_no_means():
 
 def test_more_classes_have_an_offset_each():
     with pytest.raises(ValueError, match=r"shape \(400, 3\), one for each class"):
-        BayesianLogisticRegressionSGFS(**SHORT).fit(X, GRADES, offset=OFFSET)
+        BayesianLogisticRegression(**SHORT).fit(X, GRADES, offset=OFFSET)
 
 
 # -- streams, routing, disk and workers -------------------------------------------------------
 
 
 def test_a_stream_with_offsets_is_the_posterior_of_all_rows():
-    stream = BayesianLogisticRegressionSGFS(**WEAK)
+    stream = BayesianLogisticRegression(**WEAK)
     for rows in np.array_split(np.arange(N), 4):
         stream.partial_fit(X[rows], BINARY[rows], classes=[0, 1], offset=OFFSET[rows])
-    whole = BayesianLogisticRegressionSGFS(**WEAK).fit(X, BINARY, offset=OFFSET)
+    whole = BayesianLogisticRegression(**WEAK).fit(X, BINARY, offset=OFFSET)
     sd = np.sqrt(whole.posterior_.covariance.diagonal())
     assert (np.abs(stream.posterior_.mean - whole.posterior_.mean) < 0.02 * sd).all()
     with pytest.raises(ValueError, match="for all chunks of a stream or for none"):
@@ -361,9 +361,9 @@ def test_offsets_of_rows_that_are_read_in_blocks(monkeypatch):
     np.testing.assert_allclose(model.posterior_.mean, memory.posterior_.mean, rtol=1e-4)
     found = model.predict(Table(X), exposure=EXPOSURE)
     np.testing.assert_allclose(found, model.predict(X, exposure=EXPOSURE), rtol=1e-10)
-    line = BayesianLinearRegressionSGFS(**given)
+    line = BayesianLinearRegression(**given)
     line.fit(Table(X), NUMBERS + OFFSET, offset=OFFSET)
-    expected = BayesianLinearRegressionSGFS(**given).fit(X, NUMBERS)
+    expected = BayesianLinearRegression(**given).fit(X, NUMBERS)
     np.testing.assert_allclose(line.posterior_.mean, expected.posterior_.mean, rtol=1e-8)
     with pytest.raises(ValueError, match="rows that are read in blocks have none"):
         BayesianGammaRegressor().fit(Table(X), AMOUNTS, var_weights=np.ones(N))
@@ -410,7 +410,7 @@ def test_a_mean_of_several_has_the_distribution_of_their_mean(name):
 def test_means_of_a_line_have_the_conjugate_posterior():
     """Weighted least squares, whose noise variance has a degree of freedom for each row."""
     given = {"prior_precision": 0.5, "noise_prior": (2.0, 3.0), "intercept_precision": 0.1}
-    model = BayesianLinearRegressionSGFS(**given, random_state=0).fit(X, NUMBERS, var_weights=K)
+    model = BayesianLinearRegression(**given, random_state=0).fit(X, NUMBERS, var_weights=K)
     Z = np.column_stack([X, np.ones(N)])
     precision = (Z.T * K) @ Z + np.diag([0.5, 0.5, 0.1])
     mean = np.linalg.solve(precision, (Z.T * K) @ NUMBERS)
@@ -421,7 +421,7 @@ def test_means_of_a_line_have_the_conjugate_posterior():
     np.testing.assert_allclose(
         found.covariance, rate / (shape - 1) * np.linalg.inv(precision), rtol=1e-7
     )
-    fixed = BayesianLinearRegressionSGFS(noise_variance=2.0, prior_precision=1.0, random_state=0)
+    fixed = BayesianLinearRegression(noise_variance=2.0, prior_precision=1.0, random_state=0)
     ours = fixed.fit(X, NUMBERS, var_weights=K).draws_
     np.testing.assert_array_equal(ours, fixed.fit(X, NUMBERS, sample_weight=K).draws_)
 
@@ -442,7 +442,7 @@ def test_deviations_of_means_are_those_of_the_single_observations():
 
 def test_what_is_asked_of_the_rows_of_a_fit_knows_their_means():
     given = {"noise_variance": 2.0, "prior_precision": 1.0, "random_state": 0}
-    model = BayesianLinearRegressionSGFS(**given).fit(X, NUMBERS, var_weights=K)
+    model = BayesianLinearRegression(**given).fit(X, NUMBERS, var_weights=K)
     # under a known noise variance the mean of k is k rows
     np.testing.assert_array_equal(
         model.predicted_covariance(X, NUMBERS, var_weights=K),
@@ -480,7 +480,7 @@ def test_means_have_no_noise_of_students():
 
 
 @pytest.mark.parametrize(
-    ("cls", "y"), [(BayesianLinearRegressionSGFS, NUMBERS), (BayesianGammaRegressor, AMOUNTS)]
+    ("cls", "y"), [(BayesianLinearRegression, NUMBERS), (BayesianGammaRegressor, AMOUNTS)]
 )
 def test_weights_that_look_like_numbers_of_observations_are_asked_about(cls, y):
     with pytest.warns(UserWarning, match="give their numbers as var_weights"):
@@ -505,7 +505,7 @@ GROUPS = {"prior_groups": {"city": range(LEVELS)}, "random_state": 0}
 
 
 def test_a_new_level_has_the_spread_of_the_levels():
-    model = BayesianLinearRegressionSGFS(**GROUPS).fit(CITIES, IN_CITIES)
+    model = BayesianLinearRegression(**GROUPS).fit(CITIES, IN_CITIES)
     mean, sd = model.predict(NEW, return_std=True)
     tau = np.sqrt((1 / model.prior_precision_draws_[..., 0]).mean() / model._fit.prior.unit[0])
     tau = np.sqrt((tau**2) * model.noise_variance_)
@@ -524,7 +524,7 @@ def test_a_new_level_has_the_spread_of_the_levels():
 
 def test_probabilities_of_a_new_level_are_averages_over_levels():
     y = (X[:, 0] + EFFECT[MEMBER] + RNG.logistic(size=N) > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(**GROUPS).fit(CITIES, y)
+    model = BayesianLogisticRegression(**GROUPS).fit(CITIES, y)
     p = model.predict_proba(NEW)[:, 1]
     tau = np.sqrt((1 / model.prior_precision_draws_[..., 0]).mean() / model._fit.prior.unit[0])
     u = stats.norm.ppf((np.arange(2000) + 0.5) / 2000) * tau
@@ -541,18 +541,18 @@ def test_probabilities_of_a_new_level_are_averages_over_levels():
 def test_rows_that_may_be_all_zeros_are_no_new_level():
     """A factor without its first level, and columns that are no indicators."""
     without = CITIES[:, 1:]
-    model = BayesianLinearRegressionSGFS(
-        prior_groups={"city": range(LEVELS - 1)}, random_state=0
-    ).fit(without, IN_CITIES)
+    model = BayesianLinearRegression(prior_groups={"city": range(LEVELS - 1)}, random_state=0).fit(
+        without, IN_CITIES
+    )
     assert not model._levels
-    model = BayesianLinearRegressionSGFS(prior_groups="feature", random_state=0)
+    model = BayesianLinearRegression(prior_groups="feature", random_state=0)
     assert not model.fit(X, NUMBERS)._levels
 
 
 def test_slopes_of_a_new_level_are_said_to_be_zero():
     both = np.hstack([CITIES, INDICATORS * X[:, 1:]])
     groups = {"city": range(LEVELS), "slope": range(LEVELS + 1, 2 * LEVELS + 1)}
-    model = BayesianLinearRegressionSGFS(prior_groups=groups, random_state=0).fit(both, IN_CITIES)
+    model = BayesianLinearRegression(prior_groups=groups, random_state=0).fit(both, IN_CITIES)
     new = np.hstack([NEW, np.zeros((200, LEVELS))])
     with pytest.warns(UserWarning, match="slopes of 'slope' of zero"):
         model.predict_interval(new)
@@ -579,7 +579,7 @@ def test_slopes_of_a_new_level_are_of_the_column_that_is_their_sum(sort, numbers
     noise = 0.1 * np.random.default_rng(10).standard_normal(N)
     y = EFFECT[MEMBER] + slope[MEMBER] * numbers + noise
     rows = np.hstack([INDICATORS, numbers[:, None], INDICATORS * numbers[:, None]])
-    model = BayesianLinearRegressionSGFS(**SLOPES).fit(sort(rows), y)
+    model = BayesianLinearRegression(**SLOPES).fit(sort(rows), y)
     assert model._levels["slope"].slope_of == LEVELS
     new = np.zeros((3, rows.shape[1]))
     new[:, LEVELS] = [0, 1, 3]
@@ -616,7 +616,7 @@ def test_factors_are_found_in_sparse_rows_without_a_dense_copy(monkeypatch):
 
 
 def test_a_stream_knows_the_levels_of_its_chunks():
-    stream = BayesianLinearRegressionSGFS(**GROUPS)
+    stream = BayesianLinearRegression(**GROUPS)
     for rows in np.array_split(np.arange(N), 4):
         stream.partial_fit(CITIES[rows], IN_CITIES[rows])
     new, known = (np.diff(stream.predict_interval(rows)).mean() for rows in (NEW, CITIES))
@@ -629,7 +629,7 @@ def test_a_stream_knows_the_levels_of_its_chunks():
 @pytest.mark.parametrize(
     ("cls", "y"),
     [
-        (BayesianLinearRegressionSGFS, NUMBERS),
+        (BayesianLinearRegression, NUMBERS),
         (BayesianRobustRegressor, NUMBERS),
         (BayesianPoissonRegressor, RNG.poisson(MEAN / EXPOSURE)),
         (BayesianNegativeBinomialRegressor, SPREAD_COUNTS),
@@ -663,7 +663,7 @@ def test_quantiles_draws_and_moments_agree(cls, y):
 
 
 def test_labels_are_drawn_with_their_probabilities():
-    model = BayesianLogisticRegressionSGFS(n_predict_draws=None, random_state=0)
+    model = BayesianLogisticRegression(n_predict_draws=None, random_state=0)
     model.fit(X, np.array(["a", "b", "c"])[GRADES])
     labels, p = model.predict_draws(X[:50]), model.predict_proba(X[:50])
     assert labels.shape == (model.draws_[..., 0].size, 50)

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -35,10 +35,10 @@ def labels(eta, rng, cuts):
 
 
 FAMILIES = {
-    "logistic": (BayesianLogisticRegressionSGFS, lambda eta, rng: labels(eta, rng, [0.3])),
-    "softmax": (BayesianLogisticRegressionSGFS, lambda eta, rng: labels(eta, rng, [-1, 0.5])),
+    "logistic": (BayesianLogisticRegression, lambda eta, rng: labels(eta, rng, [0.3])),
+    "softmax": (BayesianLogisticRegression, lambda eta, rng: labels(eta, rng, [-1, 0.5])),
     "ordinal": (BayesianOrdinalClassifier, lambda eta, rng: labels(eta, rng, [-0.5, 1])),
-    "linear": (BayesianLinearRegressionSGFS, lambda eta, rng: eta + rng.laplace(size=eta.shape)),
+    "linear": (BayesianLinearRegression, lambda eta, rng: eta + rng.laplace(size=eta.shape)),
     "robust": (BayesianRobustRegressor, lambda eta, rng: eta + rng.standard_t(2, eta.shape)),
     "Poisson": (BayesianPoissonRegressor, lambda eta, rng: rng.poisson(np.exp(0.6 * eta))),
     "NB": (
@@ -146,7 +146,7 @@ def test_rare_events_that_come_at_the_same_rate_do_not_drift(rate, seed):
     """Until one comes, all scores of a chunk are the same, and small."""
     rng, highest = np.random.default_rng(seed), []
     for _ in range(6):
-        model = BayesianLogisticRegressionSGFS(random_state=0)
+        model = BayesianLogisticRegression(random_state=0)
         for _ in range(15):
             X = rng.standard_normal((400, 2))
             eta = 0.4 * X[:, 0] + np.log(rate / (1 - rate))
@@ -184,7 +184,7 @@ def test_a_weight_of_two_is_the_row_twice(name):
 
 def test_a_stream_after_a_fit_predicts_its_first_chunk_and_a_fit_has_no_path():
     (X, y), (new, then), *_ = chunks_of("logistic", 2, 300, 0)
-    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(prior_precision=1.0, random_state=0).fit(X, y)
     with pytest.raises(AttributeError, match="only partial_fit keeps it"):
         _ = model.log_loss_path_
     eta = new @ model.posterior_.mean[:3] + model.posterior_.mean[3]
@@ -192,7 +192,7 @@ def test_a_stream_after_a_fit_predicts_its_first_chunk_and_a_fit_has_no_path():
     expected = np.mean(np.logaddexp(0, np.where(then == 1, -eta, eta)))
     assert model.log_loss_path_.shape == (1, 3)
     assert model.log_loss_path_[0, 0] == pytest.approx(expected)
-    fresh = BayesianLogisticRegressionSGFS(prior_precision=1.0).partial_fit(X, y, classes=[0, 1])
+    fresh = BayesianLogisticRegression(prior_precision=1.0).partial_fit(X, y, classes=[0, 1])
     assert np.isnan(fresh.log_loss_path_).all()
 
 

@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     DRBMClassifier,
     PriorPrecisionDisplay,
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 def learn(sampler, X, y, seed, n_updates, per="block", **em):
     """A fit of few draws, which learned precisions in units of the columns."""
-    return BayesianLinearRegressionSGFS(
+    return BayesianLinearRegression(
         sampler,
         VariationalEM(per, n_updates=n_updates, **em),
         noise_variance=1.0,
@@ -244,7 +244,7 @@ def test_bayesian_ridge_agrees_on_diabetes(sampler):
     X, y = load_diabetes(return_X_y=True)
     ridge = BayesianRidge().fit(X, y)
     em = VariationalEM(n_updates=200)
-    model = BayesianLinearRegressionSGFS(sampler, prior_precision=em, random_state=0).fit(X, y)
+    model = BayesianLinearRegression(sampler, prior_precision=em, random_state=0).fit(X, y)
     assert model.prior_precision_[0] == pytest.approx(ridge.lambda_ / ridge.alpha_, rel=0.05)
     (mean, std), (expected, expected_std) = (m.predict(X, return_std=True) for m in (model, ridge))
     assert np.abs(mean - expected).max() < 0.03 * expected_std.mean()
@@ -258,7 +258,7 @@ def test_control_variates_are_anchored_where_the_prior_leads(seed):
     X, y = rows_of_the_figures("weak")
     X, y = np.tile(X, (3, 1)), np.tile(y, 3)
     sampler = UnderdampedLangevin()
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         sampler, VariationalEM(n_updates=500), 1.0, fit_intercept=False, random_state=seed
     ).fit(X, y)
     assert len(model.prior_precision_path_) > 500
@@ -302,10 +302,10 @@ def test_pipelines_grids_weights_and_clones(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((400, 5))
     y = np.where(X[:, 0] + rng.standard_normal(400) > 0, "a", "b")
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         prior_precision=VariationalEM(n_updates=40), n_draws=20, random_state=0
     )
-    name = "bayesianlogisticregressionsgfs__prior_precision"
+    name = "bayesianlogisticregression__prior_precision"
     grid = GridSearchCV(make_pipeline(StandardScaler(), model), {name: ["learned", 1.0]}, cv=2)
     assert grid.fit(X, y).best_score_ > 0.6
     pipeline = clone(grid.estimator).set_params(**{f"{name}__per": "feature"}).fit(X, y)
@@ -320,8 +320,8 @@ def test_pipelines_grids_weights_and_clones(seed):
 def test_a_warm_start_goes_on_under_the_learned_prior():
     X, y = (part[:400] for part in rows_of_the_figures("informative"))
     em = VariationalEM(n_updates=60)
-    long = BayesianLinearRegressionSGFS(prior_precision=em, n_draws=40, random_state=0).fit(X, y)
-    short = BayesianLinearRegressionSGFS(
+    long = BayesianLinearRegression(prior_precision=em, n_draws=40, random_state=0).fit(X, y)
+    short = BayesianLinearRegression(
         prior_precision=em, n_draws=20, warm_start=True, random_state=0
     ).fit(X, y)
     first, path = short.draws_, short.prior_precision_path_
@@ -336,7 +336,7 @@ def test_a_warm_start_goes_on_under_the_learned_prior():
 def test_burn_in_may_be_nothing():
     X, y = rows_of_the_figures("informative")
     sampler = SGFS(batch_size=100)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         sampler, "learned", 1.0, burn_in=0, n_draws=20, random_state=0
     ).fit(X, y)
     assert not model.states_[0].memory.adapting
@@ -359,7 +359,7 @@ def test_burn_in_may_be_nothing():
 def test_bad_parameters_are_named(em, error, message):
     X, y = load_diabetes(return_X_y=True)
     with pytest.raises(error, match=message):
-        BayesianLinearRegressionSGFS(prior_precision=em).fit(X, y)
+        BayesianLinearRegression(prior_precision=em).fit(X, y)
 
 
 # -- where precisions cannot be learned -------------------------------------------------------
@@ -386,9 +386,7 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
         y = y[:4]
     else:
         y = (X[:, 0] > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(
-        prior_precision=VariationalEM(), n_draws=50, random_state=0
-    )
+    model = BayesianLogisticRegression(prior_precision=VariationalEM(), n_draws=50, random_state=0)
     with pytest.warns(ConvergenceWarning, match=message):
         model.fit(X, y)
     assert 1e-6 <= model.prior_precision_blocks_["coef"] <= 1e6
@@ -397,7 +395,7 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
 
 def test_a_path_that_still_moves_says_so():
     X, y = rows_of_the_figures("weak")
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         "sgfs", VariationalEM(n_updates=8), noise_variance=1.0, n_draws=20, random_state=0
     )
     with pytest.warns(ConvergenceWarning, match="still moves for coef.*raise n_updates"):
@@ -407,7 +405,7 @@ def test_a_path_that_still_moves_says_so():
 def test_rounds_go_on_while_the_precision_moves():
     X, y = rows_of_the_figures("weak")
     short, long = (
-        BayesianLinearRegressionSGFS(
+        BayesianLinearRegression(
             prior_precision=VariationalEM(n_updates=n),
             noise_variance=1.0,
             n_draws=20,
@@ -425,7 +423,7 @@ def test_rounds_go_on_while_the_precision_moves():
 
 def test_the_display_draws_every_block():
     X, y = load_diabetes(return_X_y=True)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         prior_precision=VariationalEM("feature", n_updates=40), n_draws=8, random_state=0
     )
     display = PriorPrecisionDisplay.from_estimator(model.fit(X, y))
@@ -439,7 +437,7 @@ def test_the_display_draws_every_block():
     assert len(styles) == 7  # of ten lines; the names stand in their order
     with pytest.raises(ValueError, match="was not learned"):
         PriorPrecisionDisplay.from_estimator(
-            BayesianLinearRegressionSGFS(n_draws=8, random_state=0, prior_precision=1.0).fit(X, y)
+            BayesianLinearRegression(n_draws=8, random_state=0, prior_precision=1.0).fit(X, y)
         )
     matplotlib.pyplot.close("all")
 
@@ -453,7 +451,7 @@ def test_blocks_are_named_after_features_and_classes():
         ("block", ["coef"]),
     ):
         em = VariationalEM(per, n_updates=8)
-        model = BayesianLogisticRegressionSGFS(prior_precision=em, **short)
+        model = BayesianLogisticRegression(prior_precision=em, **short)
         display = PriorPrecisionDisplay.from_estimator(model.fit(X, [f"class {k}" for k in y]))
         assert display.labels == names
     matplotlib.pyplot.close("all")

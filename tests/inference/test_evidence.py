@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -47,7 +47,7 @@ def test_noise_has_a_finite_precision_and_units_do_not_matter():
     X, _ = labels(500, 20)
     y = np.random.default_rng(1).random(500) < 0.5
     here, there = (
-        BayesianLogisticRegressionSGFS(random_state=0).fit(unit * X, y) for unit in (1.0, 16.0)
+        BayesianLogisticRegression(random_state=0).fit(unit * X, y) for unit in (1.0, 16.0)
     )
     assert 5 < here.prior_precision_blocks_["coef"] < 60
     np.testing.assert_allclose(here.prior_precision_[:20], there.prior_precision_[:20] / 256)
@@ -58,7 +58,7 @@ def test_short_and_long_trajectories_agree_on_the_precision(rows, seed):
     """Langevin dynamics and HMC, within Monte Carlo errors."""
     X, y = labels(*rows, seed)
     fits = [
-        BayesianLogisticRegressionSGFS(sampler, random_state=seed).fit(X, y)
+        BayesianLogisticRegression(sampler, random_state=seed).fit(X, y)
         for sampler in (None, HMC(variance_reduction="control_variate"))
     ]
     (mean, sd, error), (other_mean, other_sd, other_error) = map(log_precision, fits)
@@ -72,7 +72,7 @@ def test_separable_classes_have_a_wide_distribution():
     """Intervals show what rows do not know, and no sentence has to."""
     X, _ = labels(100, 4)
     y = X[:, 0] > X[:, 1]
-    model = BayesianLogisticRegressionSGFS(fit_intercept=False, random_state=0)
+    model = BayesianLogisticRegression(fit_intercept=False, random_state=0)
     said = warnings_of(model, X, y)
     assert not any("precision" in text for text in said)
     _, sd, error = log_precision(model)
@@ -85,8 +85,8 @@ def test_separable_classes_have_a_wide_distribution():
 def test_samplers_by_name_sample_the_precision_too(sampler, seed):
     """Their draws are as wide as independent ones."""
     X, y = load_diabetes(return_X_y=True)
-    exact = BayesianLinearRegressionSGFS(random_state=0).fit(X, y)
-    model = BayesianLinearRegressionSGFS(sampler, random_state=seed).fit(X, y)
+    exact = BayesianLinearRegression(random_state=0).fit(X, y)
+    model = BayesianLinearRegression(sampler, random_state=seed).fit(X, y)
     assert model.prior_precision_draws_.shape == (*model.draws_.shape[:2], 1)
     np.testing.assert_allclose(model.coef_std_, exact.coef_std_, rtol=0.1)
     covariance = model.predicted_covariance(X, y).diagonal()[:10]
@@ -97,7 +97,7 @@ def test_samplers_by_name_sample_the_precision_too(sampler, seed):
 def test_hmc_by_name_has_the_tails_of_few_separable_rows_too(sampler, seed):
     """One coefficient, whose distribution quadrature knows; its tail is far from normal."""
     X, y = np.array([[-1.3], [-0.8], [-0.4], [0.5], [0.9], [1.1]]), np.repeat([0, 1], 3)
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         sampler, fit_intercept=False, n_draws=500, random_state=seed
     ).fit(X, y)
     unit = model.prior_precision_[0] / model.prior_precision_blocks_["coef"]
@@ -118,7 +118,7 @@ def test_a_bias_along_the_scale_is_seen(seed):
     """The same draws, all coefficients a fifth too large, with the precisions that fit them."""
     X, y = labels(300, 20, 0.3)
     X = StandardScaler().fit_transform(X)
-    model = BayesianLogisticRegressionSGFS(fit_intercept=False, random_state=seed).fit(X, y)
+    model = BayesianLogisticRegression(fit_intercept=False, random_state=seed).fit(X, y)
     right, error = (model.diagnostics_[name] for name in ("scale_shift", "scale_shift_se"))
     assert abs(right) < 5 * error
     posterior = Posterior.of(Softmax(20, 2, False), X, np.where(y, 1.0, -1.0), 1.0)
@@ -136,8 +136,8 @@ def test_a_bias_along_the_scale_is_seen(seed):
 @pytest.mark.parametrize(
     "kind",
     [
-        BayesianLogisticRegressionSGFS,
-        BayesianLinearRegressionSGFS,
+        BayesianLogisticRegression,
+        BayesianLinearRegression,
         BayesianPoissonRegressor,
         BayesianNegativeBinomialRegressor,
         BayesianGammaRegressor,
@@ -162,14 +162,14 @@ def test_priors_of_many_scales_do_not_depend_on_the_zeros_of_the_columns(kind, p
 
 def test_only_a_sampled_precision_has_draws():
     X, y = labels(100)
-    given = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, y)
+    given = BayesianLogisticRegression(prior_precision=1.0, random_state=0).fit(X, y)
     em = VariationalEM(hyperprior=(0.5, 0.5), n_updates=8)
-    learned = BayesianLogisticRegressionSGFS(prior_precision=em, random_state=0, n_draws=8)
+    learned = BayesianLogisticRegression(prior_precision=em, random_state=0, n_draws=8)
     with warnings.catch_warnings(action="ignore"):  # few draws
         learned.fit(X, y)
     for model in (given, learned):
         assert not hasattr(model, "prior_precision_draws_")
-    again = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    again = BayesianLogisticRegression(random_state=0).fit(X, y)
     assert again.prior_precision_draws_.shape == (32, 40, 1)
     again.set_params(prior_precision=1.0).fit(X, y)
     assert not hasattr(again, "prior_precision_draws_")
@@ -177,7 +177,7 @@ def test_only_a_sampled_precision_has_draws():
 
 def test_the_geometric_mean_is_reported():
     X, y = labels(200)
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
     value = np.exp(np.log(model.prior_precision_draws_.astype(float)).mean())
     assert model.prior_precision_blocks_["coef"] == pytest.approx(value)
     assert model.prior_precision_path_[-1, 0] == pytest.approx(value)
@@ -186,13 +186,13 @@ def test_the_geometric_mean_is_reported():
 
 def test_a_stream_learns_from_all_its_chunks():
     X, y = labels(600)
-    model = BayesianLogisticRegressionSGFS(random_state=0)
+    model = BayesianLogisticRegression(random_state=0)
     for n in (300, 600):
         model.partial_fit(X[n - 300 : n], y[n - 300 : n], classes=[False, True])
-        fitted = BayesianLogisticRegressionSGFS(random_state=0).fit(X[:n], y[:n])
+        fitted = BayesianLogisticRegression(random_state=0).fit(X[:n], y[:n])
         mean, sd, _ = log_precision(fitted)
         assert abs(np.log(model.prior_precision_blocks_["coef"]) - mean) < 0.5 * sd
-    two_rows = BayesianLogisticRegressionSGFS().partial_fit(X[:2], y[:2], classes=[False, True])
+    two_rows = BayesianLogisticRegression().partial_fit(X[:2], y[:2], classes=[False, True])
     assert (two_rows.prior_precision_[:8] / X[:2].var(axis=0) > 0.05).all()
     assert (two_rows.prior_precision_[:8] / X[:2].var(axis=0) < 6).all()
 
@@ -201,7 +201,7 @@ def test_weights_classes_and_the_summary():
     X, y = labels(300)
     kinds = y.astype(int) + (X[:, 0] > 1)
     weight = np.random.default_rng(2).integers(0, 3, 300)
-    a, b = (BayesianLogisticRegressionSGFS(random_state=0) for _ in range(2))
+    a, b = (BayesianLogisticRegression(random_state=0) for _ in range(2))
     a.fit(X, kinds, sample_weight=weight)
     b.fit(np.repeat(X, weight, axis=0), np.repeat(kinds, weight))
     assert a.prior_precision_[0] == pytest.approx(b.prior_precision_[0], rel=1e-6)
@@ -217,7 +217,7 @@ def test_columns_without_a_scale_are_not_worse_off():
     X, y = labels(1000)
     far = X * np.geomspace(1, 1e3, 8)
     here, there = (
-        BayesianLogisticRegressionSGFS(prior_precision=how, n_draws=50, random_state=0)
+        BayesianLogisticRegression(prior_precision=how, n_draws=50, random_state=0)
         .fit(far[:500], y[:500])
         .predict_proba(far[500:])
         for how in ("learned", 1.0)
@@ -231,7 +231,7 @@ def test_many_classes_learn_their_precision_in_the_chains(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((600, 100))
     z = X @ rng.standard_normal((100, 11)) * 0.3 + rng.gumbel(size=(600, 11))
-    model = BayesianLogisticRegressionSGFS(n_draws=20, random_state=seed)
+    model = BayesianLogisticRegression(n_draws=20, random_state=seed)
     with warnings.catch_warnings(action="ignore"):  # few draws
         model.fit(X, z.argmax(axis=1))
     assert 5 < model.prior_precision_[0] < 20
@@ -253,7 +253,7 @@ def test_chains_that_found_their_coordinates_do_not_burn_in_again(monkeypatch):
 
     for name in calls:
         monkeypatch.setattr(HMC, name, counting(name))
-    model = BayesianLogisticRegressionSGFS(random_state=0, n_draws=128)
+    model = BayesianLogisticRegression(random_state=0, n_draws=128)
     with warnings.catch_warnings(action="ignore"):  # few draws
         model.fit(StandardScaler().fit_transform(X), y)
     n_draws = model.draws_.shape[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_expit
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, diagnostics
 from skbayes_sg.samplers import SGFS
 
 pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
@@ -42,7 +42,7 @@ def test_sgfs_of_few_rows_has_the_posterior_of_quadrature(kind, seed):
     ones, of_others = ONE_SIDED[kind]
     x = np.repeat([1.0, 0.0], [7, 20])
     y = np.concatenate([np.arange(7) < ones, np.arange(20) < of_others])
-    model = BayesianLogisticRegressionSGFS("sgfs", random_state=seed).fit(x[:, None], y)
+    model = BayesianLogisticRegression("sgfs", random_state=seed).fit(x[:, None], y)
     parts = model.coef_samples_, model.intercept_samples_, np.log(model.prior_precision_draws_)
     draws = np.concatenate([one.reshape(*one.shape[:2], -1) for one in parts], axis=2)
     draws = draws.astype(np.float64)
@@ -65,7 +65,7 @@ def test_sgfs_moves_about_the_mode_only_where_a_step_takes_all_rows():
         ("another matrix", SGFS(variant="paper"), {}),
         ("given precision", SGFS(), {"prior_precision": 1.0}),
     ):
-        model = BayesianLogisticRegressionSGFS(sampler, **more, **short).fit(X, y)
+        model = BayesianLogisticRegression(sampler, **more, **short).fit(X, y)
         alphas[name] = model.sampler_.alpha
     assert alphas.pop("all rows") == 8.0
     assert alphas.pop("given alpha") == 2.0
@@ -101,7 +101,7 @@ def test_levels_that_are_far_apart_are_not_shrunk(apart, seed):
     y = apart * np.linspace(-1.5, 1.5, 12)[:, None] + rng.standard_normal((12, 10))
     X = np.eye(12)[np.repeat(np.arange(12), 10)]
     groups = {"level": list(range(12))}
-    model = BayesianLinearRegressionSGFS(prior_groups=groups, random_state=seed).fit(X, y.ravel())
+    model = BayesianLinearRegression(prior_groups=groups, random_state=seed).fit(X, y.ravel())
     draws = np.log(model.prior_precision_draws_).astype(np.float64)
     mean, sd, new = log_precision_of_levels(y)
     error = diagnostics.mcse_mean(draws)[0]

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianMLPClassifier
+from skbayes_sg import BayesianLogisticRegression, BayesianMLPClassifier
 from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
 
 SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 20, "thin": 1}
@@ -25,7 +25,7 @@ def position(random_state):
 
 def test_a_resumed_fit_takes_no_numbers_from_random_state(data):
     random_state = np.random.RandomState(0)
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         SGFS(batch_size=50),
         warm_start=True,
         random_state=random_state,
@@ -43,7 +43,7 @@ def test_a_resumed_fit_takes_no_numbers_from_random_state(data):
 def test_a_refused_call_takes_none_either(data):
     random_state = np.random.RandomState(0)
     before = position(random_state)
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         SGFS(batch_size=0), random_state=random_state, **SHORT, prior_precision=1.0
     )
     with pytest.raises(ValueError, match="batch_size must be at least 1"):
@@ -55,7 +55,7 @@ def test_a_refused_call_takes_none_either(data):
 
 def test_a_question_between_two_fits_changes_no_draw(data):
     sampler = SGFS(PolynomialDecay(30.0, 100.0, 0.3), structure="scalar", batch_size=50)
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         sampler, warm_start=True, random_state=0, **SHORT, prior_precision=1.0
     )
     model.fit(*data)
@@ -66,15 +66,15 @@ def test_a_question_between_two_fits_changes_no_draw(data):
 
 def test_temperature_zero_goes_with_a_matrix_as_preconditioner(data):
     sampler = SGLD(1e-3, temperature=0.0, preconditioner=np.eye(4), batch_size=50)
-    model = BayesianLogisticRegressionSGFS(
-        sampler, random_state=0, **SHORT, prior_precision=1.0
-    ).fit(*data)
+    model = BayesianLogisticRegression(sampler, random_state=0, **SHORT, prior_precision=1.0).fit(
+        *data
+    )
     assert np.isfinite(model.draws_).all()
 
 
 def test_integers_of_numpy_are_integers(data):
     draws = [
-        BayesianLogisticRegressionSGFS(
+        BayesianLogisticRegression(
             SGFS(1.0, refresh_every=every, batch_size=50),
             random_state=0,
             **SHORT,

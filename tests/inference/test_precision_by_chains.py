@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
 )
 from skbayes_sg.callbacks import TimeLimit
 from skbayes_sg.samplers import UnderdampedLangevin
@@ -35,7 +35,7 @@ def test_it_is_where_the_evidence_is_largest(no_matrix, noise, seed):
     rng = np.random.default_rng(seed)
     X = collinear(400, 60, rng, noise)
     y = X @ rng.normal(0, 0.1, 60) + rng.standard_normal(400)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         noise_variance=1.0, fit_intercept=False, n_draws=10, random_state=0
     )
     model.fit(X, y)
@@ -67,10 +67,10 @@ def test_it_is_within_what_is_sampled_where_a_matrix_serves(monkeypatch, seed):
     rng = np.random.default_rng(seed)
     X = collinear(300, 12, rng, 0.2)
     y = (X @ rng.normal(0, 0.3, (12, 4)) + rng.gumbel(size=(300, 4))).argmax(axis=1)
-    sampled = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    sampled = BayesianLogisticRegression(random_state=0).fit(X, y)
     for limit in ("_IN_EVERY_STEP", "_ONCE"):
         monkeypatch.setattr(f"skbayes_sg.linalg.sizes.{limit}", 20)
-    found = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    found = BayesianLogisticRegression(random_state=0).fit(X, y)
     draws = np.log(sampled.prior_precision_draws_)
     assert not hasattr(found, "prior_precision_draws_")
     away = np.log(found._fit.engine.learned.values[0]) - draws.mean()
@@ -80,7 +80,7 @@ def test_it_is_within_what_is_sampled_where_a_matrix_serves(monkeypatch, seed):
     # whatever the number of chains, and whatever sampler goes on from there
     values = found._fit.engine.learned.values
     for other in ({"n_chains": 2}, {"sampler": "sgfs", "n_draws": 10, "burn_in": 20}):
-        model = BayesianLogisticRegressionSGFS(**other, random_state=0)
+        model = BayesianLogisticRegression(**other, random_state=0)
         np.testing.assert_allclose(model.fit(X, y)._fit.engine.learned.values, values, rtol=1e-4)
         assert len(model.draws_) == other.get("n_chains", len(model.draws_))
 
@@ -93,7 +93,7 @@ def test_chains_that_are_thrown_go_on_by_metropolis_steps(no_matrix, monkeypatch
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 30))
     y = (X[:, 0] + rng.logistic(size=150) > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(n_draws=8, burn_in=8, random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(n_draws=8, burn_in=8, random_state=0).fit(X, y)
     assert type(model.sampler_).__name__ == "HMC"
     assert "threw the chains" in model.sampler_reason_
 
@@ -104,7 +104,7 @@ def test_a_precision_that_was_not_found_is_told_with_what_can_be_done(no_matrix,
     rng = np.random.default_rng(seed)
     X = collinear(400, 60, rng, 10.0)
     y = rng.standard_normal(400)
-    model = BayesianLinearRegressionSGFS(noise_variance=1.0, n_draws=10, random_state=0).fit(X, y)
+    model = BayesianLinearRegression(noise_variance=1.0, n_draws=10, random_state=0).fit(X, y)
     (said,) = model._fit.engine.learned.warnings()
     assert "was not found: after 2 values" in said
     assert "n_chains" not in said
@@ -114,7 +114,7 @@ def test_a_fit_whose_time_is_up_keeps_the_precision_that_it_has(no_matrix):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 30))
     y = (X[:, 0] + rng.logistic(size=150) > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(random_state=0)
+    model = BayesianLogisticRegression(random_state=0)
     with pytest.warns(UserWarning, match="time was up before the first draw.*rounds of learning"):
         model.set_callbacks(TimeLimit(seconds=1e-9)).fit(X, y)
     learned = model._fit.engine.learned

@@ -8,7 +8,7 @@ from conftest import z_scores
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg import BayesianLogisticRegression, VariationalEM
 from skbayes_sg.inference.variational_em import DiagonalControlVariate, MatrixControlVariate
 from skbayes_sg.models import DRBM, MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
@@ -134,7 +134,7 @@ def learned_on_three_classes(sampler):
     X = rng.standard_normal((500, 4))
     y = (X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(500, 3))).argmax(axis=1)
     em = VariationalEM(n_updates=150)
-    model = BayesianLogisticRegressionSGFS(sampler, em, n_chains=2, n_draws=10, random_state=0)
+    model = BayesianLogisticRegression(sampler, em, n_chains=2, n_draws=10, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(X, y).prior_precision_blocks_["coef"]
@@ -168,13 +168,13 @@ def test_a_sampler_without_noise_there_learns_what_hmc_learns(sampler, learned_b
 @pytest.mark.slow
 def test_predicted_covariance_of_averages_has_the_noise_at_the_iterates():
     """A scalar step spreads the iterates more than their averages."""
-    from skbayes_sg import BayesianLinearRegressionSGFS
+    from skbayes_sg import BayesianLinearRegression
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 4))
     y = X @ np.ones(4) + rng.standard_normal(2000)
     sampler = IASG(structure="scalar", batch_size=10)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         sampler,
         noise_variance=1.0,
         n_chains=8,
@@ -195,7 +195,7 @@ def test_no_covariance_is_predicted_where_iterates_leave_the_normal_region(batch
     """One step for all directions and ten rows: the draws have a fraction of what theory says."""
     X, y = load_breast_cancer(return_X_y=True)
     X = scale(X)[:, :5]
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         IASG(structure="scalar", batch_size=batch_size), prior_precision=1.0, random_state=0
     )
     with warnings.catch_warnings():

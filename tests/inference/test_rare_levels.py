@@ -10,7 +10,7 @@ from helpers import mode_from_zero, warnings_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg import BayesianLogisticRegression, VariationalEM
 from skbayes_sg.chains.run import go_on
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.linear_model import is_separated
@@ -89,7 +89,7 @@ def test_a_gaussian_posterior_has_no_walls_and_a_rare_level_of_one_class_has():
 @pytest.mark.convergence_warnings
 def test_the_default_is_hmc_where_a_coefficient_has_a_wall():
     X, y = one_hot(22)
-    model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0, n_draws=50)
+    model = BayesianLogisticRegression(prior_precision=0.1, random_state=0, n_draws=50)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         model.fit(X, y)
@@ -102,7 +102,7 @@ def test_the_default_is_hmc_where_a_coefficient_has_a_wall():
 @pytest.mark.parametrize("sampler", [SGFS(), ConstantSGD(batch_size="auto")])
 def test_a_sampler_by_name_says_that_a_wall_stops_its_noise(sampler):
     X, y = one_hot(2)
-    model = BayesianLogisticRegressionSGFS(sampler, 3.0, **BY_NAME)
+    model = BayesianLogisticRegression(sampler, 3.0, **BY_NAME)
     said = f"column_steepness is .* above {sampler.steepest_column:g}: the posterior of a coef"
     assert any(re.match(said, text) for text in warnings_of(model, X, y))
 
@@ -111,7 +111,7 @@ def test_a_sampler_by_name_says_that_a_wall_stops_its_noise(sampler):
 def test_the_limit_of_a_wall_depends_on_where_noise_comes_from():
     """Injected noise is not stopped, so the limit rises with its share; SGLD has none."""
     X, y = one_hot(2)
-    steep = BayesianLogisticRegressionSGFS(SGFS(2.0), 30.0, **BY_NAME).fit(X, y)
+    steep = BayesianLogisticRegression(SGFS(2.0), 30.0, **BY_NAME).fit(X, y)
     assert 1.5 < steep.diagnostics_["column_steepness"] < steep.sampler_.steepest_column == 75
     assert SGFS().steepest_column == 15
     assert SGLD().steepest_column == np.inf
@@ -140,8 +140,8 @@ def test_columns_are_followed_about_draws_as_about_the_anchor(most, within, monk
 @pytest.mark.parametrize("number", [4, 9, 10, 21])
 def test_standard_deviations_of_rare_levels(number):
     X, y = one_hot(number)
-    model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0).fit(X, y)
-    long = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(prior_precision=0.1, random_state=0).fit(X, y)
+    long = BayesianLogisticRegression(
         HMC(n_leapfrog=4), 0.1, n_chains=32, n_draws=1500, burn_in=600, random_state=1
     ).fit(X, y)
     ess = model.diagnostics_["ess_min"]
@@ -152,7 +152,7 @@ def test_standard_deviations_of_rare_levels(number):
 def test_no_chain_starts_so_far_up_a_wall_that_it_flies_off():
     """One that did was 18 standard deviations out in the tail after burn-in, and R-hat 1.06."""
     X, y = one_hot(10)
-    model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(prior_precision=0.1, random_state=0).fit(X, y)
     rare = model.draws_[..., np.argmax(model.coef_std_)]
     assert np.abs(rare - np.median(rare)).max() < 10 * np.diff(np.quantile(rare, [0.16, 0.84])) / 2
 
@@ -160,7 +160,7 @@ def test_no_chain_starts_so_far_up_a_wall_that_it_flies_off():
 @pytest.mark.convergence_warnings
 def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypatch):
     X, y = logistic_data(400, 4)
-    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
+    model = BayesianLogisticRegression(prior_precision=1.0, random_state=0)
     first = model.fit(X, y > 0)
     assert isinstance(first.sampler_, UnderdampedLangevin)
     coef, passes = first.coef_, first.n_passes_
@@ -182,7 +182,7 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
         {"sampler": UnderdampedLangevin()},
         {"burn_in": 60},
     ):
-        other = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0, **asked)
+        other = BayesianLogisticRegression(prior_precision=1.0, random_state=0, **asked)
         with pytest.warns(ConvergenceWarning, match="sd_ratio is 2"):
             other.fit(X, y > 0)
         assert isinstance(other.sampler_, UnderdampedLangevin)
@@ -208,7 +208,7 @@ def test_an_interrupt_of_the_second_sampler_keeps_its_draws(monkeypatch):
     )
     monkeypatch.setattr("skbayes_sg.chains.run.go_on", interrupted)
     monkeypatch.setattr("skbayes_sg.chains.run._SECONDS", 0.0)
-    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, n_draws=256, random_state=0)
+    model = BayesianLogisticRegression(prior_precision=1.0, n_draws=256, random_state=0)
     said = r"interrupted: each chain has \d+ of \d+ draws"
     with pytest.warns(ConvergenceWarning, match=said), pytest.raises(KeyboardInterrupt):
         model.fit(X, y > 0)
@@ -222,7 +222,7 @@ def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
     X = rng.standard_normal((500, 4))
     y = X[:, 0] > 0
     em = VariationalEM(hyperprior=(0.5, 0.5), n_updates=20)
-    model = BayesianLogisticRegressionSGFS(prior_precision=em, random_state=0, n_draws=50)
+    model = BayesianLogisticRegression(prior_precision=em, random_state=0, n_draws=50)
     said = warnings_of(model, X, y)
     assert any("a plane separates the classes" in text for text in said)
     assert is_separated(model, model._posterior_of(X, y, RowMetadata()))
@@ -233,7 +233,7 @@ def test_a_plane_between_the_classes_is_said_under_a_learned_prior():
 def test_a_plane_goes_between_any_rows_that_are_linearly_independent():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 40)), np.arange(30) < 3
-    model = BayesianLogisticRegressionSGFS(prior_precision=1e4, random_state=0, n_draws=50)
+    model = BayesianLogisticRegression(prior_precision=1e4, random_state=0, n_draws=50)
     model.fit(X, y)
     assert not model.predict(X).any()  # the mean is wrong about three rows
     assert is_separated(model, model._posterior_of(X, y, RowMetadata()))
@@ -244,7 +244,7 @@ def test_a_plane_goes_between_any_rows_that_are_linearly_independent():
 @pytest.mark.convergence_warnings
 def test_a_stream_of_rare_levels_says_that_no_normal_distribution_will_do():
     X, y = one_hot(9)
-    model = BayesianLogisticRegressionSGFS(prior_precision=0.1, random_state=0)
+    model = BayesianLogisticRegression(prior_precision=0.1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="no normal distribution stands.*call fit"):
         model.partial_fit(X, y, classes=[0, 1])
     assert model.diagnostics_["sd_ratio"] < 0.8
@@ -252,7 +252,7 @@ def test_a_stream_of_rare_levels_says_that_no_normal_distribution_will_do():
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         for rows in np.array_split(np.arange(3000), 6):
-            model = BayesianLogisticRegressionSGFS(random_state=0)
+            model = BayesianLogisticRegression(random_state=0)
             model.partial_fit(X[rows], y[rows], classes=[-1, 1])
     assert model.diagnostics_["mean_shift"] < 0.05
     assert model.diagnostics_["sd_ratio"] == pytest.approx(1.0, abs=0.05)
@@ -263,9 +263,7 @@ def test_moments_along_lines_are_those_of_the_exact_density(seed):
     rng = np.random.default_rng(seed)
     X, wrong = rng.exponential(size=(12, 1)), 0
     for y in (np.zeros(12, bool), X[:, 0] > 1):
-        model = BayesianLogisticRegressionSGFS(
-            prior_precision=0.1, fit_intercept=False, random_state=0
-        )
+        model = BayesianLogisticRegression(prior_precision=0.1, fit_intercept=False, random_state=0)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             model.partial_fit(X, y, classes=[False, True])

@@ -8,7 +8,7 @@ from conftest import differences, leaves
 from scipy import sparse
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, VariationalEM
 from skbayes_sg.data import InMemory
 from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
@@ -24,21 +24,21 @@ SPECIES = np.array(["a", "b", "c"])[
     (np.stack([Z, -Z, 0 * Z], axis=1) + RNG.gumbel(size=(ROWS, 3))).argmax(axis=1)
 ]
 NOISE = (1e-6, 1e-6)
-LINEAR = BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0, noise_prior=NOISE)
-GIVEN = BayesianLinearRegressionSGFS(noise_variance=4.0, prior_precision=0.3, random_state=0)
-LOGISTIC = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0)
+LINEAR = BayesianLinearRegression(random_state=0, prior_precision=1.0, noise_prior=NOISE)
+GIVEN = BayesianLinearRegression(noise_variance=4.0, prior_precision=0.3, random_state=0)
+LOGISTIC = BayesianLogisticRegression(random_state=0, prior_precision=1.0)
 EXACT = pytest.mark.parametrize("model", [LINEAR, GIVEN], ids=["sampled noise", "given noise"])
 EACH = pytest.mark.parametrize("model", [LINEAR, LOGISTIC], ids=["linear", "logistic"])
 
 
 def y_of(model):
-    return LABELS if isinstance(model, BayesianLogisticRegressionSGFS) else Y
+    return LABELS if isinstance(model, BayesianLogisticRegression) else Y
 
 
 def after(model, *chunks, data=X, weight=None, y=None):
     """A new estimator after chunks of rows."""
     model, y = clone(model), y_of(model) if y is None else y
-    more = {} if isinstance(model, BayesianLinearRegressionSGFS) else {"classes": np.unique(y)}
+    more = {} if isinstance(model, BayesianLinearRegression) else {"classes": np.unique(y)}
     for rows in chunks:
         own = None if weight is None else weight[rows]
         model.partial_fit(data[rows], y[rows], sample_weight=own, **more)
@@ -134,7 +134,7 @@ def test_before_the_noise_variance_has_a_mean_nothing_is_made_up():
 @pytest.mark.parametrize("labels", [LABELS, SPECIES], ids=["two", "three"])
 def test_the_posterior_of_one_chunk_is_that_of_a_fit(labels, seed):
     model = after(LOGISTIC, np.arange(ROWS), y=labels)
-    drawn = BayesianLogisticRegressionSGFS(
+    drawn = BayesianLogisticRegression(
         "hmc", n_draws=50, random_state=seed, prior_precision=1.0
     ).fit(X, labels)
     draws = drawn.draws_.reshape(-1, model.model_.dim)

@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -25,9 +25,9 @@ from skbayes_sg import (
 from skbayes_sg.data import InMemory, of_columns
 
 FAMILIES = {
-    "linear": BayesianLinearRegressionSGFS,
-    "logistic": BayesianLogisticRegressionSGFS,
-    "softmax": BayesianLogisticRegressionSGFS,
+    "linear": BayesianLinearRegression,
+    "logistic": BayesianLogisticRegression,
+    "softmax": BayesianLogisticRegression,
     "ordinal": BayesianOrdinalClassifier,
     "Poisson": BayesianPoissonRegressor,
     "NB": BayesianNegativeBinomialRegressor,
@@ -191,7 +191,7 @@ def test_a_stream_is_the_fit_in_every_case(family, rows, order, first, seed):
 def test_sums_of_a_linear_stream_have_the_units_and_the_precisions_of_all_rows(size, groups, seed):
     X, y, _, _ = problem("linear", "groups", "rest", 20, 100, seed)
     X[:, -1] *= np.where(np.arange(100) < 30, 0, 1e-4)
-    model = BayesianLinearRegressionSGFS(prior_groups=groups, random_state=0)
+    model = BayesianLinearRegression(prior_groups=groups, random_state=0)
     whole = streamed(model, [np.arange(100)], X, y, {})
     parts = streamed(model, np.split(np.arange(100), range(size, 100, size)), X, y, {})
     ours, theirs = (list(one.prior_precision_blocks_.values()) for one in (parts, whole))

@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.kept_rows import n_bytes
 from skbayes_sg.inference.folded_rows import FoldedRows
@@ -18,8 +18,8 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import updated
 from skbayes_sg.priors import GaussianPrior
 
-GIVEN = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
-LEARNING = BayesianLogisticRegressionSGFS(random_state=0)
+GIVEN = BayesianLogisticRegression(prior_precision=1.0, random_state=0)
+LEARNING = BayesianLogisticRegression(random_state=0)
 
 
 def data_of(n_rows, n_features, n_classes, seed=0):

@@ -9,8 +9,8 @@ from scipy import sparse, stats
 from sklearn.base import clone, is_classifier
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianOrdinalClassifier,
     DRBMClassifier,
@@ -33,8 +33,8 @@ TRIPLE = np.array(["cold", "mild", "hot"])[
 NUMBERS = X @ [1, -1, 0.5] + RNG.standard_normal(80)
 EM = VariationalEM(n_updates=12)
 
-LOGISTIC = BayesianLogisticRegressionSGFS(**SHORT)
-LINEAR = BayesianLinearRegressionSGFS(**SHORT)
+LOGISTIC = BayesianLogisticRegression(**SHORT)
+LINEAR = BayesianLinearRegression(**SHORT)
 MODELS = {
     "binary": (LOGISTIC, PAIR),
     "multinomial, learned prior": (clone(LOGISTIC).set_params(prior_precision=EM), TRIPLE),
@@ -215,7 +215,7 @@ def test_new_numbers_have_the_moments_of_the_predictions(fits, name):
 
 
 def test_sparse_rows_are_dense_rows(fits):
-    model = BayesianLogisticRegressionSGFS(**SHORT).fit(X, PAIR)
+    model = BayesianLogisticRegression(**SHORT).fit(X, PAIR)
     asked = {"log_likelihood": True, "posterior_predictive": True}
     dense, thin = (
         model.to_arviz(X, PAIR, **asked),
@@ -274,7 +274,7 @@ def test_draws_of_weight_zero_are_left_out():
 
 
 def test_a_stream_has_no_log_posterior_of_these_rows():
-    model = BayesianLinearRegressionSGFS(**SHORT)
+    model = BayesianLinearRegression(**SHORT)
     tree = model.partial_fit(X, NUMBERS).to_arviz(X, NUMBERS, log_likelihood=True)
     assert not {"sample_stats", "log_prior"} & set(tree.children)
     assert tree["log_likelihood"]["y"].shape == (*model.draws_.shape[:2], 80)
@@ -332,13 +332,13 @@ def test_arviz_summarises_compares_and_leaves_out_as_it_is(fits, name):
 
 LONG = {"n_chains": 8, "n_draws": 250, "thin": 2}
 LEFT_OUT = {
-    "binary": (BayesianLogisticRegressionSGFS(n_chains=8, n_draws=250), PAIR),
+    "binary": (BayesianLogisticRegression(n_chains=8, n_draws=250), PAIR),
     # under a given precision: each refit would learn another
     "multinomial": (
-        BayesianLogisticRegressionSGFS(prior_precision=1.0, n_chains=8, n_draws=250),
+        BayesianLogisticRegression(prior_precision=1.0, n_chains=8, n_draws=250),
         TRIPLE,
     ),
-    "linear": (BayesianLinearRegressionSGFS(n_chains=8, n_draws=250), NUMBERS),
+    "linear": (BayesianLinearRegression(n_chains=8, n_draws=250), NUMBERS),
     # at temperature 1: a colder fit is no posterior of which a row can be left out
     "network": (
         BayesianMLPClassifier((2,), prior_precision=1.0, temperature=1.0, **LONG),

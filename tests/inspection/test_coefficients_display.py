@@ -6,8 +6,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     CoefficientsDisplay,
 )
 from skbayes_sg.samplers import SGLD, PolynomialDecay
@@ -25,12 +25,12 @@ LABELS = load_iris().target_names[LABELS]
 
 @pytest.fixture(scope="module")
 def linear():
-    return BayesianLinearRegressionSGFS(**SHORT).fit(X, NUMBERS)
+    return BayesianLinearRegression(**SHORT).fit(X, NUMBERS)
 
 
 @pytest.fixture(scope="module")
 def three():
-    return BayesianLogisticRegressionSGFS(**SHORT).fit(IRIS, LABELS)
+    return BayesianLogisticRegression(**SHORT).fit(IRIS, LABELS)
 
 
 def bars(lines):
@@ -81,7 +81,7 @@ def test_several_classes_have_a_panel_each_and_are_compared_with_their_mean(thre
 
 
 def test_odds_ratios_are_exponentials_on_a_logarithmic_axis():
-    two = BayesianLogisticRegressionSGFS(**SHORT).fit(IRIS, LABELS == "setosa")
+    two = BayesianLogisticRegression(**SHORT).fit(IRIS, LABELS == "setosa")
     logs = CoefficientsDisplay.from_estimator(two)
     odds = CoefficientsDisplay.from_estimator(two, odds_ratio=True)
     assert odds.ax_.get_xscale() == "log"
@@ -125,7 +125,7 @@ def test_odds_ratios_that_no_axis_holds_are_refused_and_others_drawn_without_a_w
 def test_a_picture_of_raw_columns_is_per_standard_deviation():
     """Columns in units of a million and of a millionth; a Pipeline's rows are transformed."""
     scale = np.geomspace(1e-6, 1e6, 4)
-    raw = BayesianLogisticRegressionSGFS(**SHORT).fit(IRIS * scale, LABELS == "setosa")
+    raw = BayesianLogisticRegression(**SHORT).fit(IRIS * scale, LABELS == "setosa")
     display = CoefficientsDisplay.from_estimator(raw, IRIS * scale, per="sd", odds_ratio=True)
     sd = (IRIS * scale).to_numpy().std(axis=0)
     draws = (raw.coef_samples_ * sd).reshape(-1, 4)[:, display.shown_]
@@ -175,7 +175,7 @@ def test_features_of_a_factor_stand_together_below_its_name(linear):
 
 
 def test_odds_may_be_those_of_the_other_class(three):
-    two = BayesianLogisticRegressionSGFS(**SHORT).fit(IRIS, LABELS == "setosa")
+    two = BayesianLogisticRegression(**SHORT).fit(IRIS, LABELS == "setosa")
     display, turned = (
         CoefficientsDisplay.from_estimator(two, positive=positive) for positive in (None, False)
     )
@@ -190,7 +190,7 @@ def test_odds_may_be_those_of_the_other_class(three):
 
 def test_weights_of_draws_count():
     decaying = SGLD(PolynomialDecay(1e-3, 10.0, 0.55), batch_size=50)
-    model = BayesianLogisticRegressionSGFS(decaying, **SHORT).fit(IRIS, LABELS == "setosa")
+    model = BayesianLogisticRegression(decaying, **SHORT).fit(IRIS, LABELS == "setosa")
     assert np.ptp(model.draw_weights_) > 0
     display = CoefficientsDisplay.from_estimator(model)
     np.testing.assert_allclose(display.points_[0].get_xdata(), model.coef_[0][display.shown_])

@@ -16,8 +16,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skbayes_sg
 from skbayes_sg import (
     AbstentionDisplay,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     CoefficientsDisplay,
     PriorPrecisionDisplay,
@@ -38,7 +38,7 @@ Y = load_iris().target_names[Y]
 
 @pytest.fixture(scope="module")
 def model():
-    return BayesianLogisticRegressionSGFS(**SHORT).fit(X, Y)
+    return BayesianLogisticRegression(**SHORT).fit(X, Y)
 
 
 def random_display(cls, n_features, n_classes):
@@ -141,18 +141,18 @@ def test_other_and_unfitted_estimators_are_refused(cls, arguments):
         with pytest.raises(ValueError, match=rf"{cls.__name__} needs .* has not; "):
             cls.from_estimator(other, *arguments)
     with pytest.raises(NotFittedError):
-        cls.from_estimator(BayesianLogisticRegressionSGFS(), *arguments)
+        cls.from_estimator(BayesianLogisticRegression(), *arguments)
 
 
 def test_regressions_and_unfitted_classifiers_are_refused():
     with pytest.raises(ValueError, match=r"needs an estimator with predict_proba.*a classifier"):
         AbstentionDisplay.from_estimator(LinearRegression(), X, Y)
     with pytest.raises(NotFittedError):
-        AbstentionDisplay.from_estimator(BayesianLogisticRegressionSGFS(), X, Y)
+        AbstentionDisplay.from_estimator(BayesianLogisticRegression(), X, Y)
 
 
 def test_a_pipeline_is_drawn_as_its_last_step_with_the_names_of_the_first():
-    scaled = make_pipeline(StandardScaler(), BayesianLogisticRegressionSGFS(**SHORT)).fit(X, Y)
+    scaled = make_pipeline(StandardScaler(), BayesianLogisticRegression(**SHORT)).fit(X, Y)
     names = [
         label.get_text()
         for label in CoefficientsDisplay.from_estimator(scaled).ax_.get_yticklabels()
@@ -165,7 +165,7 @@ def test_a_pipeline_is_drawn_as_its_last_step_with_the_names_of_the_first():
     assert slices.values["total"][0, 0] == pytest.approx(expected)
     curve = AbstentionDisplay.from_estimator(scaled, X, Y)
     np.testing.assert_array_equal(curve.uncertainty, 1 - scaled.predict_proba(X).max(axis=1))
-    unnamed = make_pipeline(FunctionTransformer(np.log1p), BayesianLogisticRegressionSGFS(**SHORT))
+    unnamed = make_pipeline(FunctionTransformer(np.log1p), BayesianLogisticRegression(**SHORT))
     ticks = CoefficientsDisplay.from_estimator(unnamed.fit(X.to_numpy(), Y)).ax_.get_yticklabels()
     assert {tick.get_text() for tick in ticks} == {"x0", "x1", "x2", "x3"}
 
@@ -215,7 +215,7 @@ def test_names_are_written_as_they_are():
 
 def test_regressions_have_coefficients_and_no_odds():
     X, y = load_breast_cancer(return_X_y=True)
-    linear = BayesianLinearRegressionSGFS(**SHORT).fit(X[:, :3], y)
+    linear = BayesianLinearRegression(**SHORT).fit(X[:, :3], y)
     assert CoefficientsDisplay.from_estimator(linear).ax_.get_xlabel() == "coefficient"
     with pytest.raises(ValueError, match="this regression has no odds"):
         CoefficientsDisplay.from_estimator(linear, odds_ratio=True)

@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianPoissonRegressor,
 )
@@ -35,7 +35,7 @@ FRAME["owner"] = RNG.integers(0, 2, 200)
 
 @pytest.fixture(scope="module")
 def binary():
-    return BayesianLogisticRegressionSGFS(**SHORT).fit(X, Y)
+    return BayesianLogisticRegression(**SHORT).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def pipeline():
         (OneHotEncoder(sparse_output=False), ["town"]),
         ("passthrough", ["owner"]),
     )
-    model = BayesianLogisticRegressionSGFS(**SHORT)
+    model = BayesianLogisticRegression(**SHORT)
     return make_pipeline(columns, model).fit(FRAME, Y)
 
 
@@ -81,7 +81,7 @@ def test_a_contrast_of_weighted_rows_is_that_of_repeated_rows(binary):
 
 
 def test_of_a_regression_they_are_its_coefficients():
-    model = make_pipeline(StandardScaler(), BayesianLinearRegressionSGFS(**SHORT)).fit(X, Z)
+    model = make_pipeline(StandardScaler(), BayesianLinearRegression(**SHORT)).fit(X, Z)
     table, expected = average_effects(model, X), model[-1].summary(scaler=model[0])
     for column in ("mean", "sd", "eti95_lb", "eti95_ub"):
         np.testing.assert_allclose(table[column], expected[column][:3], rtol=1e-6, atol=1e-9)
@@ -192,7 +192,7 @@ def test_the_reference_of_an_enum_is_its_first_level():
     columns = make_column_transformer(
         (OneHotEncoder(sparse_output=False), ["town"]), remainder="passthrough"
     )
-    model = make_pipeline(columns, BayesianLogisticRegressionSGFS(**SHORT)).fit(frame, Y)
+    model = make_pipeline(columns, BayesianLogisticRegression(**SHORT)).fit(frame, Y)
     table = average_effects(model, frame)
     assert table.index.tolist() == ["town[Bruges]", "town[Antwerp]", "age"]
 
@@ -212,7 +212,7 @@ def test_effects_by_a_column_average_to_that_of_all_rows(pipeline):
         alone = average_effects(pipeline, FRAME[of_ghent], "owner", sample_weight=weights[of_ghent])
         np.testing.assert_allclose(table.loc[("owner", "Ghent")], alone.loc["owner"])
     labels = np.digitize(Z, [-1, 1])
-    three = BayesianLogisticRegressionSGFS(**SHORT).fit(X, labels)
+    three = BayesianLogisticRegression(**SHORT).fit(X, labels)
     table = average_effects(three, X, 0, by=FRAME["town"])
     assert table.index.names == ["term", "by", "class"]
     np.testing.assert_allclose(table["mean"].groupby("by").sum(), 0, atol=1e-9)
@@ -223,7 +223,7 @@ def test_effects_by_a_column_average_to_that_of_all_rows(pipeline):
 
 def test_draws_that_are_taken_stand_for_all_with_their_weights():
     """The first half of the draws says 1, and weighs most; the second half says -1."""
-    model = BayesianLinearRegressionSGFS(prior_precision=1.0, **SHORT).fit(X, Z)
+    model = BayesianLinearRegression(prior_precision=1.0, **SHORT).fit(X, Z)
     half, weights = model.draws_.shape[1] // 2, np.geomspace(1.0, 0.01, model.draws_.shape[1])
     model.draws_[:, :half, 0], model.draws_[:, half:, 0] = 1.0, -1.0
     model.draw_weights_ = weights / weights.sum()
@@ -250,7 +250,7 @@ def test_blocks_of_rows_have_offsets_of_their_own(kind, monkeypatch):
 def test_halves_are_no_counts():
     """A step of one unit is a comparison of whole numbers; of halves it may leave the data."""
     halves = np.column_stack([RNG.integers(0, 4, 200) / 2, X[:, 0]])
-    model = BayesianLogisticRegressionSGFS(**SHORT).fit(halves, halves[:, 0] > 0.7 + 0.3 * X[:, 0])
+    model = BayesianLogisticRegression(**SHORT).fit(halves, halves[:, 0] > 0.7 + 0.3 * X[:, 0])
     found = average_effects(model, halves, [0])["mean"].item()
     slope, step = (
         average_effects(model, halves, [0], kind=kind)["mean"].item()
@@ -258,7 +258,7 @@ def test_halves_are_no_counts():
     )
     assert abs(slope - step) > 0.01
     assert found == slope
-    whole = BayesianLogisticRegressionSGFS(**SHORT).fit(2 * halves, Y)
+    whole = BayesianLogisticRegression(**SHORT).fit(2 * halves, Y)
     found, step = (average_effects(whole, 2 * halves, [0], kind=k) for k in ("auto", "difference"))
     pd.testing.assert_frame_equal(found, step)
 
@@ -354,7 +354,7 @@ def test_differences_are_in_proportion_to_the_exposure(counts):
 
 
 def test_as_many_evenly_spaced_draws_are_used_as_there_are_effective_ones():
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         n_chains=4, n_draws=400, burn_in=20, thin=1, n_predict_draws=None, random_state=0
     ).fit(X, Y)
     every = average_effects(model, X, n_draws=None)
@@ -402,7 +402,7 @@ def test_what_cannot_be_compared_is_refused(pipeline, arguments, message):
 
 
 def test_a_regression_has_no_odds_no_class_and_ratios_of_positive_means_only():
-    line = BayesianLinearRegressionSGFS(**SHORT).fit(X, Z)
+    line = BayesianLinearRegression(**SHORT).fit(X, Z)
     assert average_effects(line, X).columns.name == "mean of y"
     for arguments, message in (
         ({"scale": "odds_ratio"}, "this regression has no odds"),
@@ -434,7 +434,7 @@ def imputing(missing=np.nan):
         (SimpleImputer(strategy="most_frequent"), ["owner"]),
         (OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["town"]),
     )
-    return make_pipeline(columns, BayesianLogisticRegressionSGFS(**SHORT))
+    return make_pipeline(columns, BayesianLogisticRegression(**SHORT))
 
 
 @pytest.fixture(scope="module")
@@ -508,7 +508,7 @@ def test_of_arrays_too():
     rows = X.copy()
     gaps = np.random.default_rng(1).random(200) < 0.2
     rows[gaps, 1] = np.nan
-    model = make_pipeline(SimpleImputer(), BayesianLogisticRegressionSGFS(**SHORT)).fit(rows, Y)
+    model = make_pipeline(SimpleImputer(), BayesianLogisticRegression(**SHORT)).fit(rows, Y)
     with pytest.warns(UserWarning, match="x1"):
         table = average_effects(model, rows)
     assert table.attrs["rows left out of x1"] == gaps.sum()
@@ -537,7 +537,7 @@ def test_frames_of_all_libraries_have_the_same_effects(library):
     pytest.importorskip(library)
     frame = FRAME.drop(columns="town")
     native = _frame_of(library, frame)
-    model = make_pipeline(StandardScaler(), BayesianLogisticRegressionSGFS(**SHORT))
+    model = make_pipeline(StandardScaler(), BayesianLogisticRegression(**SHORT))
     model.fit(native, Y)
     assert model[0].feature_names_in_.tolist() == ["age", "income", "debt", "owner"]
     gaps = frame.assign(age=frame["age"].where(frame["age"] < 1))
@@ -622,13 +622,13 @@ def test_a_feature_may_stand_alone(pipeline, binary):
 )
 def test_an_estimator_without_draws_is_told_so(function):
     fitted = LogisticRegression().fit(X, Y)
-    search = GridSearchCV(BayesianLogisticRegressionSGFS(**SHORT), {"n_draws": [20]}, cv=2)
+    search = GridSearchCV(BayesianLogisticRegression(**SHORT), {"n_draws": [20]}, cv=2)
     for model in (fitted, make_pipeline(StandardScaler(), fitted).fit(X, Y), search.fit(X, Y)):
         name = "GridSearchCV" if model is search else "LogisticRegression"
         with pytest.raises(ValueError, match=f"draws_, which {name} has not; give an estimator"):
             function(model, X)
     with pytest.raises(NotFittedError):
-        function(BayesianLogisticRegressionSGFS(), X)
+        function(BayesianLogisticRegression(), X)
 
 
 def test_lazy_rows_and_rows_too_far_out_are_refused(binary):

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.inspection.names import feature_names, logit_names
 
 SHORT = {"n_chains": 2, "n_draws": 4, "burn_in": 4, "thin": 1, "random_state": 0}
@@ -16,19 +16,19 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 @pytest.mark.parametrize(("data", "names"), [(X, ["x0", "x1"]), (FRAME, ["age", "income"])])
 def test_one_coefficient_per_feature(data, names):
-    logistic = BayesianLogisticRegressionSGFS(**SHORT).fit(data, PAIR)
-    linear = BayesianLinearRegressionSGFS(**SHORT).fit(data, X[:, 0])
+    logistic = BayesianLogisticRegression(**SHORT).fit(data, PAIR)
+    linear = BayesianLinearRegression(**SHORT).fit(data, X[:, 0])
     for model in (logistic, linear):
         assert feature_names(model) == names
         assert logit_names(model) == []
 
 
 def test_names_are_as_many_as_coefficients():
-    model = BayesianLogisticRegressionSGFS(**SHORT).fit(FRAME, TRIPLE)
+    model = BayesianLogisticRegression(**SHORT).fit(FRAME, TRIPLE)
     assert logit_names(model) == ["a", "b", "c"]
     assert np.shape(model.coef_) == (len(logit_names(model)), len(feature_names(model)))
 
 
 def test_what_is_not_fitted_is_refused():
     with pytest.raises(NotFittedError):
-        feature_names(BayesianLogisticRegressionSGFS())
+        feature_names(BayesianLogisticRegression())

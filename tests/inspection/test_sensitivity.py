@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
@@ -35,15 +35,15 @@ NUMBERS = X @ [1, -1, 0.5] + RNG.standard_normal(80)
 PAIR = np.where(NUMBERS > 0, "yes", "no")
 TRIPLE = np.array(["cold", "mild", "hot"])[np.digitize(NUMBERS, [-1, 1])]
 COUNTS = RNG.poisson(np.exp(0.3 * NUMBERS))
-LINEAR = BayesianLinearRegressionSGFS(prior_precision=1.0, **SHORT)
+LINEAR = BayesianLinearRegression(prior_precision=1.0, **SHORT)
 MODELS = {
     "linear": (LINEAR, NUMBERS),
-    "linear, sampled precision": (BayesianLinearRegressionSGFS(**SHORT), NUMBERS),
-    "binary": (BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT), PAIR),
-    "multinomial": (BayesianLogisticRegressionSGFS(**SHORT), TRIPLE),
+    "linear, sampled precision": (BayesianLinearRegression(**SHORT), NUMBERS),
+    "binary": (BayesianLogisticRegression(prior_precision=1.0, **SHORT), PAIR),
+    "multinomial": (BayesianLogisticRegression(**SHORT), TRIPLE),
     "counts": (BayesianNegativeBinomialRegressor(**SHORT), COUNTS),
     "robust": (BayesianRobustRegressor(**SHORT), NUMBERS),
-    "horseshoe": (BayesianLinearRegressionSGFS(prior="horseshoe", **SHORT), NUMBERS),
+    "horseshoe": (BayesianLinearRegression(prior="horseshoe", **SHORT), NUMBERS),
 }
 
 
@@ -77,7 +77,7 @@ def normal_posterior(y, of_prior=1.0, of_rows=1.0):
 
 def test_normal_posteriors_have_the_values_of_quadrature(seed):
     """Six fits: the mean difference is within five of its Monte Carlo errors."""
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         prior_precision=20.0, noise_variance=1.0, fit_intercept=False, n_chains=8, n_draws=500
     )
     off = []
@@ -127,7 +127,7 @@ def under_a_learned_precision(model, y, of_prior=1.0, of_hyperprior=1.0):
 def test_the_pooling_under_a_learned_precision_is_that_of_quadrature(seed):
     """Five fits, as above; the prior of the coefficients and that of the precision apart."""
     y = np.random.default_rng(seed).standard_normal(len(FEW)) + FEW @ [1.0, -0.7, 0.7]
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         noise_variance=1.0, fit_intercept=False, n_chains=8, n_draws=500
     )
     off = []
@@ -161,12 +161,12 @@ def test_a_level_with_one_case_is_said_to_depend_on_the_pooling():
     level = np.repeat(np.arange(5), 120)
     y = np.tile(np.arange(120), 5) < np.array([8, 1, 30, 40, 60])[level]
     rows = pd.get_dummies(level).iloc[:, 1:].astype(float).rename(columns="level {}".format)
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, y)
+    model = BayesianLogisticRegression(random_state=0).fit(rows, y)
     found = prior_sensitivity(model, rows, y)
     assert found.columns.tolist() == ["prior", "hyperprior", "likelihood", "diagnosis"]
     assert found.loc["level 1", "diagnosis"] == "potential prior-data conflict"
     assert (found["hyperprior"] < found["prior"] / 5).all()
-    flat = BayesianLogisticRegressionSGFS(prior_precision=1e-4, random_state=0).fit(rows, y)
+    flat = BayesianLogisticRegression(prior_precision=1e-4, random_state=0).fit(rows, y)
     found = prior_sensitivity(flat, rows, y)
     assert found.columns.tolist() == ["prior", "likelihood", "diagnosis"]
     assert found.loc["level 1", "diagnosis"] == "-"
@@ -177,7 +177,7 @@ def test_what_chance_alone_moves_has_no_diagnosis(seed):
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((500, 320)) * np.repeat([1.0, 1e-4], [20, 300])
     y = 10 * rows[:, :20].sum(axis=1) + rng.standard_normal(500)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         prior_precision=1e-4, noise_variance=1.0, n_chains=4, n_draws=128, random_state=seed
     )
     found = prior_sensitivity(model.fit(rows, y), rows, y)[:20]
@@ -246,7 +246,7 @@ def test_weights_of_rows_and_of_draws_count_as_in_arviz():
     pytest.importorskip("xarray_einstats")
     weight = np.arange(80) % 3
     sampler = SGLD(PolynomialDecay(0.05, 3.0, 0.6), batch_size=50)
-    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, sampler=sampler, **SHORT)
+    model = BayesianLogisticRegression(prior_precision=1.0, sampler=sampler, **SHORT)
     model.fit(FRAME, PAIR, sample_weight=weight)
     found = prior_sensitivity(model, FRAME, PAIR, sample_weight=weight)
     tree = model.to_arviz(FRAME, PAIR, sample_weight=weight, log_likelihood=True)
@@ -260,7 +260,7 @@ def test_weights_of_rows_and_of_draws_count_as_in_arviz():
 
 
 def test_a_prior_far_from_the_rows_is_in_conflict_and_a_weak_one_is_not():
-    far = BayesianLinearRegressionSGFS(prior_precision=50.0, prior_mean=3.0, **SHORT)
+    far = BayesianLinearRegression(prior_precision=50.0, prior_mean=3.0, **SHORT)
     found = prior_sensitivity(far.fit(FRAME, NUMBERS), FRAME, NUMBERS)
     assert (found.loc[["age", "income", "debt"], "diagnosis"].str.endswith("conflict")).all()
     weak = clone(LINEAR).set_params(prior_precision=1e-4).fit(FRAME, NUMBERS)

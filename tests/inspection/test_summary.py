@@ -26,8 +26,8 @@ from sklearn.preprocessing import (
 )
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianOrdinalClassifier,
     DRBMClassifier,
@@ -52,7 +52,7 @@ NUMBERS = Z @ [1, -1, 0.5] + RNG.standard_normal(300)
 
 
 def logistic(data=Z, y=PAIR, **changes):
-    return BayesianLogisticRegressionSGFS(**SHORT | changes).fit(data, y)
+    return BayesianLogisticRegression(**SHORT | changes).fit(data, y)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_by_default_there_are_the_main_columns_at_most_seven(pair, triple):
             assert whole.loc[(slice(None), "intercept"), ratios].notna().all(axis=None)
             whole.loc[(slice(None), "intercept"), ratios] = np.nan
         pd.testing.assert_frame_equal(table, whole)
-    line = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
+    line = BayesianLinearRegression(**SHORT).fit(Z, NUMBERS)
     names = ["mean", "sd", "eti95_lb", "eti95_ub", "p_direction"]
     assert line.summary().columns.tolist() == names
     assert line.summary(rope=1.0).columns.tolist() == [*names, "p_rope", "fdr"]
@@ -165,7 +165,7 @@ def test_false_discoveries_are_as_many_as_expected(seed, rope):
     for k in range(12):
         X, coef = rng.standard_normal((40, 10)), 0.5 * rng.standard_normal(10)
         y = X @ coef + rng.standard_normal(40)
-        model = BayesianLinearRegressionSGFS(
+        model = BayesianLinearRegression(
             prior_precision=4.0, noise_variance=1.0, fit_intercept=False, random_state=k
         ).fit(X, y)
         table = model.summary(rope=rope)
@@ -182,7 +182,7 @@ def test_noise_is_no_discovery_beside_a_region_of_two_standard_deviations(seed):
     rng, listed = np.random.default_rng(seed), 0
     for k in range(5):
         X, y = rng.standard_normal((60, 30)), rng.standard_normal(60)
-        table = BayesianLinearRegressionSGFS(random_state=k).fit(X, y).summary(rope=0.3)
+        table = BayesianLinearRegression(random_state=k).fit(X, y).summary(rope=0.3)
         listed += (table["fdr"] < 0.05).sum()
     assert listed <= 1
 
@@ -207,7 +207,7 @@ def test_a_table_says_of_which_class_its_odds_are(pair, triple):
     pd.testing.assert_frame_equal(pair.summary(positive="yes", full=True), table)
     assert triple.summary().columns.name == "against the mean over classes"
     assert triple.summary(reference="hot").columns.name == "against hot"
-    line = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
+    line = BayesianLinearRegression(**SHORT).fit(Z, NUMBERS)
     assert line.summary().columns.name is None
     grades = np.digitize(NUMBERS, [-1, 1])
     ordered = BayesianOrdinalClassifier(**SHORT).fit(Z, grades)
@@ -228,16 +228,16 @@ def test_levels_name_the_columns(pair):
 
 
 def test_the_noise_variance_of_a_regression_has_a_row_and_no_odds():
-    table = BayesianLinearRegressionSGFS(**SHORT).fit(FRAME, NUMBERS).summary()
+    table = BayesianLinearRegression(**SHORT).fit(FRAME, NUMBERS).summary()
     assert table.index.tolist() == ["age", "income", "debt", "intercept", "noise_variance"]
     assert not [name for name in table.columns if "odds" in name]
     given = {"noise_variance": 1.0, "fit_intercept": False}
-    model = BayesianLinearRegressionSGFS(**SHORT, **given).fit(FRAME, NUMBERS)
+    model = BayesianLinearRegression(**SHORT, **given).fit(FRAME, NUMBERS)
     assert model.summary().index.tolist() == ["age", "income", "debt"]
 
 
 def test_the_noise_variance_is_that_of_its_draws():
-    model = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
+    model = BayesianLinearRegression(**SHORT).fit(Z, NUMBERS)
     row = model.summary().loc["noise_variance"]
     assert row["mean"] == pytest.approx(model.noise_variance_)
     assert row["sd"] == pytest.approx(model.noise_variance_samples_.std())
@@ -313,7 +313,7 @@ def test_before_a_column_transformer_numbers_have_their_units_and_levels_their_n
         remainder="passthrough",
     )
     for steps in ([columns], [columns, MinMaxScaler()]):
-        model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0)
+        model = BayesianLinearRegression(prior_precision=1.0, random_state=0)
         pipeline = make_pipeline(*steps, model).fit(frame, y)
         table = model.summary(scaler=pipeline[:-1])["mean"]
         names = [*(f"words__city_{c}" for c in "abc"), "numbers__weight", "remainder__age"]
@@ -335,7 +335,7 @@ def test_words_may_be_imputed_before_they_are_encoded_and_steps_may_pass_on(fit_
         (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["town"]),
         verbose_feature_names_out=False,
     )
-    model = BayesianLogisticRegressionSGFS(fit_intercept=fit_intercept, **SHORT)
+    model = BayesianLogisticRegression(fit_intercept=fit_intercept, **SHORT)
     pipeline = make_pipeline("passthrough", columns, MinMaxScaler((1, 2)), model).fit(frame, PAIR)
     mean = model.summary(scaler=pipeline[:-1])["mean"]
     towns = [f"town_{name}" for name in ("Antwerp", "Bruges", "Ghent")]
@@ -394,7 +394,7 @@ def test_a_reference_that_is_none_is_refused(pair, triple):
         triple.summary(reference="tepid")
     with pytest.raises(ValueError, match="reference is for more than two classes"):
         pair.summary(reference="yes")
-    linear = BayesianLinearRegressionSGFS(**SHORT).fit(Z, NUMBERS)
+    linear = BayesianLinearRegression(**SHORT).fit(Z, NUMBERS)
     with pytest.raises(ValueError, match="reference is for more than two classes"):
         linear.summary(reference=0)
 
@@ -426,7 +426,7 @@ def test_draws_of_weight_zero_are_left_out():
 
 
 def test_a_stream_has_a_summary_from_its_first_chunk():
-    model = BayesianLogisticRegressionSGFS(**SHORT)
+    model = BayesianLogisticRegression(**SHORT)
     with pytest.raises(NotFittedError):
         model.summary()
     table = model.partial_fit(Z, PAIR, classes=["no", "yes"]).summary()
@@ -457,7 +457,7 @@ def test_networks_have_a_row_for_each_block(model):
 
 def test_a_feature_may_have_the_name_of_a_row_of_ours():
     frame = FRAME.set_axis(["intercept", "income", "noise_variance"], axis=1)
-    table = BayesianLinearRegressionSGFS(**SHORT).fit(frame, NUMBERS).summary()
+    table = BayesianLinearRegression(**SHORT).fit(frame, NUMBERS).summary()
     assert table.index.tolist() == [*frame.columns, "(intercept)", "(noise_variance)"]
 
 

@@ -4,8 +4,8 @@ import pytest
 import sklearn
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianPoissonRegressor,
 )
 from skbayes_sg.inspection import totals
@@ -17,7 +17,7 @@ REGION = np.array(["north", "south"])[(X[:, 0] > 0).astype(int)]
 
 
 def test_a_sum_has_the_moments_of_the_normal_posterior():
-    model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, Y)
+    model = BayesianLinearRegression(prior_precision=1.0, random_state=0).fit(X, Y)
     Z = np.column_stack([X, np.ones(300)])
     for label in ("north", "south"):
         rows = label == REGION
@@ -34,7 +34,7 @@ def test_a_sum_has_the_moments_of_the_normal_posterior():
 
 
 def test_blocks_have_random_numbers_of_their_own():
-    model = BayesianLinearRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, Y)
+    model = BayesianLinearRegression(prior_precision=1.0, random_state=0).fit(X, Y)
     whole = totals(model, X)
     with sklearn.config_context(working_memory=1):
         parts = totals(model, X)
@@ -59,7 +59,7 @@ def test_blocks_have_groups_and_exposures_of_their_own():
 def test_numbers_of_rows_of_each_class():
     labels = np.array(["a", "b", "c"])[np.digitize(Y, [1.5, 2.5])]
     frame = pd.DataFrame({"u": X[:, 0], "v": X[:, 1]})
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(frame, labels)
+    model = BayesianLogisticRegression(random_state=0).fit(frame, labels)
     table = totals(model, frame)
     assert table.index.names == ["by", "class"]
     assert table["mean"].sum() == pytest.approx(300)
@@ -68,7 +68,7 @@ def test_numbers_of_rows_of_each_class():
     for name in "abc":
         row = table.loc[("all", name)]
         assert abs(row["mean"] - seen[name]) < 3 * row["sd"]
-    two = BayesianLogisticRegressionSGFS(n_predict_draws=None, random_state=0)
+    two = BayesianLogisticRegression(n_predict_draws=None, random_state=0)
     two.fit(frame, labels == "a")
     one = totals(two, frame, kind="mean")
     assert one["mean"].iloc[0] == pytest.approx(two.predict_proba(frame)[:, 1].sum(), rel=1e-6)

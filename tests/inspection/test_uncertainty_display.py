@@ -8,7 +8,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, UncertaintyDisplay
+from skbayes_sg import BayesianLogisticRegression, UncertaintyDisplay
 from skbayes_sg.inspection import uncertainty
 
 matplotlib.use("Agg")
@@ -22,7 +22,7 @@ X, Y = load_iris(return_X_y=True)
 
 @pytest.fixture(scope="module")
 def model():
-    return BayesianLogisticRegressionSGFS(**SHORT).fit(X, Y)
+    return BayesianLogisticRegression(**SHORT).fit(X, Y)
 
 
 def test_surfaces_are_the_uncertainty_with_the_other_features_at_their_means(model):
@@ -90,7 +90,7 @@ def test_columns_of_text_are_held_at_their_most_frequent_value():
     frame.insert(0, "place", pd.Categorical(np.where(np.arange(150) % 3, "inland", "coast")))
     frame["floor"] = np.arange(150) % 4
     encode = make_column_transformer((OneHotEncoder(), ["place"]), remainder=StandardScaler())
-    model = make_pipeline(encode, BayesianLogisticRegressionSGFS(**SHORT)).fit(frame, Y)
+    model = make_pipeline(encode, BayesianLogisticRegression(**SHORT)).fit(frame, Y)
     display = UncertaintyDisplay.from_estimator(
         model, frame, features=["a", "c"], kinds="total", grid_resolution=3
     )
@@ -128,7 +128,7 @@ def test_what_is_not_there_is_refused(model, options, message):
 
 
 def test_one_feature_has_no_slice():
-    one = BayesianLogisticRegressionSGFS(**SHORT).fit(X[:, :1], Y)
+    one = BayesianLogisticRegression(**SHORT).fit(X[:, :1], Y)
     with pytest.raises(ValueError, match="X has 1 feature; a slice needs two"):
         UncertaintyDisplay.from_estimator(one, X[:, :1])
 
@@ -137,7 +137,7 @@ def test_one_feature_has_no_slice():
 def test_rows_with_gaps_are_drawn_where_they_have_both_cells(library):
     gaps = X.copy()
     gaps[::5, 0], gaps[1::7, 1], gaps[::3, 3] = np.nan, np.nan, np.nan
-    pipeline = make_pipeline(SimpleImputer(), BayesianLogisticRegressionSGFS(**SHORT))
+    pipeline = make_pipeline(SimpleImputer(), BayesianLogisticRegression(**SHORT))
     pipeline.fit(X, Y)
     rows = gaps
     if library != "array":

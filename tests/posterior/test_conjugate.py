@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import digamma, polygamma
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, VariationalEM
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.conjugate import Closed
@@ -15,7 +15,7 @@ from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.samplers.independent_draws import IndependentDraws
 
-BLR = BayesianLinearRegressionSGFS
+BLR = BayesianLinearRegression
 CERTAIN = 5.0  # Monte Carlo errors
 
 
@@ -179,7 +179,7 @@ def test_a_posterior_without_a_closed_form_is_refused():
     with pytest.raises(ValueError, match="needs a posterior in closed form"):
         IndependentDraws().validate(posterior)
     with pytest.raises(ValueError, match="needs a posterior in closed form"):
-        BayesianLogisticRegressionSGFS(IndependentDraws(), random_state=0).fit(X, y > 0)
+        BayesianLogisticRegression(IndependentDraws(), random_state=0).fit(X, y > 0)
 
 
 def test_the_distribution_is_standard_in_its_own_coordinates():

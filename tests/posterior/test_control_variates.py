@@ -11,7 +11,7 @@ import pytest
 from conftest import logistic_data, second_moments, z_scores
 from scipy.special import expit
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.data import in_threads
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
@@ -519,7 +519,7 @@ def many():
 def test_the_default_shows_its_choice_and_why(many):
     X, y = many
     for n_rows in (8000, 100):
-        model = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0).fit(
+        model = BayesianLogisticRegression(random_state=0, prior_precision=1.0).fit(
             X[:n_rows], y[:n_rows]
         )
         assert model.sampler_.variance_reduction == "control_variate"
@@ -528,7 +528,7 @@ def test_the_default_shows_its_choice_and_why(many):
         assert 1 < model.diagnostics_["steepness"] < 2
         assert model.draws_.shape == (32, 40, 5)
         assert model.diagnostics_["ess_min"] > 0.5 * 32 * 40
-    separable = BayesianLogisticRegressionSGFS(prior_precision=0.01, random_state=0)
+    separable = BayesianLogisticRegression(prior_precision=0.01, random_state=0)
     separable.fit(X[:40], X[:40, 0] > 0)
     assert isinstance(separable.sampler_, HMC)
     assert "too far from Gaussian" in separable.sampler_reason_
@@ -539,15 +539,13 @@ def test_the_default_shows_its_choice_and_why(many):
 
 def test_predicted_covariance_with_control_variates(many):
     X, y = many
-    model = BayesianLogisticRegressionSGFS(n_draws=500, random_state=0, prior_precision=1.0).fit(
-        X, y
-    )
+    model = BayesianLogisticRegression(n_draws=500, random_state=0, prior_precision=1.0).fit(X, y)
     ratio = model.draws_.reshape(-1, 5).var(axis=0) / model.predicted_covariance(X, y).diagonal()
     assert np.abs(ratio - 1).max() < 0.08
 
 
 def test_sgld_takes_control_variates(many):
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         SGLD(preconditioner="diag", variance_reduction="control_variate"),
         n_chains=32,
         n_draws=100,
@@ -556,7 +554,7 @@ def test_sgld_takes_control_variates(many):
         prior_precision=1.0,
     )
     model.fit(*many)
-    exact = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0).fit(*many)
+    exact = BayesianLogisticRegression(random_state=0, prior_precision=1.0).fit(*many)
     assert np.abs(model.coef_std_ / exact.coef_std_ - 1).max() < 0.15
     assert model.diagnostics_["stein_ratio"] == pytest.approx(1.0, abs=0.12)
 
@@ -580,7 +578,7 @@ def test_odd_rows_are_sampled_rightly_or_warned_of(rows, seed):
         y = X.sum(axis=1) + rng.standard_normal(9000)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        model = BayesianLinearRegressionSGFS(
+        model = BayesianLinearRegression(
             noise_variance=1.0, random_state=seed, prior_precision=1.0
         ).fit(X, y)
     Z = np.column_stack([X, np.ones(9000)])

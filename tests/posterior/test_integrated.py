@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLogisticRegression, diagnostics
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import Expanded
@@ -43,7 +43,7 @@ def test_the_gradient_is_that_of_the_log_density(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_precision_and_coefficients_are_those_of_chains_that_move_both(n_classes):
     found, other = (
-        BayesianLogisticRegressionSGFS(sampler, n_draws=250, random_state=0).fit(*rows(n_classes))
+        BayesianLogisticRegression(sampler, n_draws=250, random_state=0).fit(*rows(n_classes))
         for sampler in (None, HMC(variance_reduction="control_variate"))
     )
     assert isinstance(found.sampler_, UnderdampedLangevin)

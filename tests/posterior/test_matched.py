@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, polygamma
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.inspection import average_effects
 from skbayes_sg.linalg.coordinates import Identity
 from skbayes_sg.posterior.matched import matched
@@ -119,7 +119,7 @@ def test_errors_over_seeds_are_those_that_tables_tell():
     X, y = some_classes()
     found = {"coefficients": [], "effects": []}
     for seed in range(12):
-        model = BayesianLogisticRegressionSGFS(random_state=seed).fit(X, y)
+        model = BayesianLogisticRegression(random_state=seed).fit(X, y)
         effects = average_effects(model, X[:50], full=True)
         for name, table in {"coefficients": model.summary(full=True), "effects": effects}.items():
             found[name].append(table[["mean", "sd", "mcse_mean", "mcse_sd"]].to_numpy())
@@ -134,7 +134,7 @@ def test_errors_over_seeds_are_those_that_tables_tell():
 
 def test_errors_of_some_draws_are_those_as_they_come():
     X, y = some_classes()
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
     every, some = (
         average_effects(model, X[:50], full=True, n_draws=n)["mcse_mean"] for n in ("auto", 640)
     )
@@ -145,7 +145,7 @@ def test_exact_draws_have_the_mean_of_the_distribution_in_closed_form(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(80, 3))
     y = X @ [1.0, 2.0, 0.0] + rng.normal(size=80)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         prior_precision=1.0, noise_variance=1.0, random_state=seed
     ).fit(X, y)
     known, sd = model.posterior_, model.draws_.std(axis=(0, 1))
@@ -155,14 +155,14 @@ def test_exact_draws_have_the_mean_of_the_distribution_in_closed_form(seed):
 def test_a_named_sampler_and_chains_that_do_not_agree_show_their_own_draws():
     X, y = some_classes(60)
     for sampler in ("underdamped_langevin", "hmc", "sgfs"):
-        model = BayesianLogisticRegressionSGFS(sampler, prior_precision=1.0, random_state=0)
+        model = BayesianLogisticRegression(sampler, prior_precision=1.0, random_state=0)
         assert model.fit(X, y)._batches is None
-    assert BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)._batches is not None
+    assert BayesianLogisticRegression(random_state=0).fit(X, y)._batches is not None
 
 
 def test_errors_of_a_fit_are_not_those_of_a_stream_after_it():
     X, y = some_classes()
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X[:300], y[:300])
+    model = BayesianLogisticRegression(random_state=0).fit(X[:300], y[:300])
     assert (model.summary(full=True)["mcse_mean"] > 1e-6).all()
     model.partial_fit(X[300:], y[300:])
     for stream in (model, model.compact()):  # draws have the moments of the stream

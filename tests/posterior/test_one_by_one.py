@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
     diagnostics,
@@ -206,7 +206,7 @@ def test_chains_follow_a_law_that_is_known(n_rows, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, 20)) + 1.0
     y = X[:, :5] @ [2.0, -1.0, 1.0, -1.0, 0.5] + rng.standard_normal(n_rows)
-    exact = BayesianLinearRegressionSGFS(n_draws=400, random_state=seed).fit(X, y)
+    exact = BayesianLinearRegression(n_draws=400, random_state=seed).fit(X, y)
     independent = np.append(exact.draws_, np.log(exact.prior_precision_draws_), axis=2)
 
     posterior = exact._posterior_of(X, y, metadata_of_fit(exact, RowMetadata()))
@@ -277,7 +277,7 @@ def few_that_matter(n_rows, n_columns, seed):
 def test_a_sparse_truth_is_found_among_more_columns_than_rows(seed):
     X, mean, rng = few_that_matter(60, 90, seed)
     y = mean + rng.standard_normal(60)
-    model = BayesianLinearRegressionSGFS(prior="horseshoe", random_state=seed)
+    model = BayesianLinearRegression(prior="horseshoe", random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y)
@@ -342,7 +342,7 @@ def test_more_columns_than_a_matrix_has_run_under_groups(seed):
     X = sparse.hstack([sparse.csr_matrix(x[:, None]), one_hot]).tocsr()
     y = 1.5 * x + effects[level] + rng.standard_normal(len(level))
     groups = {"slope": [0], "level": range(1, n_levels + 1)}
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         prior_groups=groups, n_chains=4, n_draws=64, burn_in=32, random_state=seed
     ).fit(X, y)
     low, high = model.summary(groups=True, full=True).loc["level", ["eti95_lb", "eti95_ub"]]
@@ -358,7 +358,7 @@ def test_chains_go_on_from_where_the_time_is_up_in_a_round_of_burn_in(monkeypatc
     left = iter(range(looks))
     monkeypatch.setattr(run, "wall_clock", lambda: 0.0 if next(left, None) is not None else 1e12)
     X, mean, _ = few_that_matter(30, 40, 0)
-    model = BayesianLogisticRegressionSGFS(prior="horseshoe", random_state=0)
+    model = BayesianLogisticRegression(prior="horseshoe", random_state=0)
     model.set_callbacks(TimeLimit(1.0)).fit(X, mean > 0)
     assert next(left, None) is None
     assert np.isfinite(model.draws_).all()
@@ -369,7 +369,7 @@ def test_chains_go_on_from_where_the_time_is_up_in_a_round_of_burn_in(monkeypatc
 @pytest.mark.parametrize("prior", ["horseshoe", None])
 def test_a_warm_start_goes_on_where_the_chains_stopped(prior):
     X, mean, _ = few_that_matter(30, 40, 0)
-    cls = BayesianLogisticRegressionSGFS if prior else BayesianGammaRegressor
+    cls = BayesianLogisticRegression if prior else BayesianGammaRegressor
     y = mean > 0 if prior else np.exp(mean / 5)
     model = cls(prior=prior, n_chains=4, n_draws=8, burn_in=16, warm_start=True, random_state=0)
     first = model.fit(X, y).draws_
@@ -383,7 +383,7 @@ def test_a_warm_start_goes_on_where_the_chains_stopped(prior):
 def test_weights_are_repetitions_and_offsets_are_parts_of_y():
     X, mean, rng = few_that_matter(30, 40, 0)
     y, offset = mean + rng.standard_normal(30), rng.standard_normal(30)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         prior="horseshoe", n_chains=2, n_draws=8, burn_in=8, random_state=0
     )
     plain = clone(model).fit(X, y).draws_
@@ -399,7 +399,7 @@ def test_chains_in_selections_of_their_own_are_told_in_words(seed):
     """Two classes of few rows are explained by many sets of columns, if many may matter."""
     X, mean, _ = few_that_matter(30, 150, seed)
     how = {"n_chains": 4, "n_draws": 32, "burn_in": 32, "random_state": seed}
-    model = BayesianLogisticRegressionSGFS(prior=Horseshoe(10), **how)
+    model = BayesianLogisticRegression(prior=Horseshoe(10), **how)
     with pytest.warns(ConvergenceWarning) as said:
         model.fit(X, mean > 0)
     message = next(str(each.message) for each in said if "r_hat_max" in str(each.message))
@@ -416,7 +416,7 @@ def test_chains_in_selections_of_their_own_are_told_in_words(seed):
     assert len({frozenset(np.argsort(-each)[:10]) for each in sizes}) > 1  # it is true
 
     with pytest.warns(ConvergenceWarning) as said:
-        BayesianLogisticRegressionSGFS(prior="student_t", **how).fit(X, mean > 0)
+        BayesianLogisticRegression(prior="student_t", **how).fit(X, mean > 0)
     assert not any("which columns matter" in str(each.message) for each in said)
 
 
@@ -431,4 +431,4 @@ def test_chains_that_agree_on_columns_are_not_said_to_differ_in_them():
 def test_samplers_that_cannot_are_refused(sampler, said):
     X, mean, _ = few_that_matter(30, 40, 0)
     with pytest.raises(ValueError, match=said):
-        BayesianLogisticRegressionSGFS(sampler, prior="horseshoe").fit(X, mean > 0)
+        BayesianLogisticRegression(sampler, prior="horseshoe").fit(X, mean > 0)

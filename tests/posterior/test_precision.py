@@ -5,7 +5,7 @@ import pytest
 from scipy.special import digamma, polygamma
 from sklearn.preprocessing import scale
 
-from skbayes_sg import BayesianLinearRegressionSGFS
+from skbayes_sg import BayesianLinearRegression
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.conjugate import Closed
@@ -115,7 +115,7 @@ def test_rows_that_are_met_exactly_leave_a_proper_distribution(n_features):
     rng = np.random.default_rng(0)
     X = scale(rng.standard_normal((30, n_features)))
     y = X[:, 0] + rng.standard_normal(30)
-    model = BayesianLinearRegressionSGFS(random_state=0, fit_intercept=False).fit(X, y)
+    model = BayesianLinearRegression(random_state=0, fit_intercept=False).fit(X, y)
     rho = np.log(model.prior_precision_draws_.ravel())
     rate = 0.5 / (n_features / 10)  # under the weak prior outputs have a variance of 10
     mean, cov = quadrature(X, y, None, False, rate, 0.5, (1e-6, 1e-6 * np.var(y)))
@@ -128,9 +128,7 @@ def test_the_precision_does_not_depend_on_units_and_noise_is_bounded_from_above(
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 12)), rng.standard_normal(300)
     fits = [
-        BayesianLinearRegressionSGFS(random_state=0)
-        .fit(X * unit, y)
-        .prior_precision_blocks_["coef"]
+        BayesianLinearRegression(random_state=0).fit(X * unit, y).prior_precision_blocks_["coef"]
         for unit in (1.0, 1e-3)
     ]
     assert fits[0] == pytest.approx(fits[1], rel=1e-9)

@@ -8,8 +8,8 @@ from scipy import sparse
 from scipy.linalg import hadamard
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianPoissonRegressor,
 )
 from skbayes_sg.data import InMemory
@@ -126,7 +126,7 @@ def test_a_learned_precision_of_very_many_columns_is_that_of_the_evidence():
     X = rng.standard_normal((n, p))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     y = X @ (0.1 * rng.standard_normal(p)) + np.sqrt(s2) * rng.standard_normal(n)
-    model = BayesianLinearRegressionSGFS(noise_variance=s2, random_state=0).fit(X, y)
+    model = BayesianLinearRegression(noise_variance=s2, random_state=0).fit(X, y)
     U, scale, Vt = np.linalg.svd(X, full_matrices=False)
     U, scale, Vt = U[:, : n - 1], scale[: n - 1], Vt[: n - 1]  # columns have means of zero
     along, rho, unit = U.T @ y, np.linspace(-5, 12, 2001), p / 10 / s2
@@ -156,7 +156,7 @@ def test_labels_of_orthogonal_rows_leave_the_precision_its_prior(seed):
     """
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], 16)
     X, y = np.hstack([hadamard(16) * signs[:, None]] * 63), np.arange(16) % 2
-    model = BayesianLogisticRegressionSGFS(fit_intercept=False, random_state=seed).fit(X, y)
+    model = BayesianLogisticRegression(fit_intercept=False, random_state=seed).fit(X, y)
     assert "UnderdampedLangevin ran first" in model.sampler_reason_
     assert model.diagnostics_["r_hat_max"] < 1.05
     rho, unit = np.linspace(-12, 15, 2001), X.shape[1] / 10
@@ -192,8 +192,8 @@ def test_a_prior_mean_is_a_part_of_the_outputs():
     y = X.sum(axis=1) / 40 + rng.standard_normal(20)
     mean = np.linspace(-0.1, 0.2, 4100)
     asked = {"noise_variance": 1.0, "n_draws": 20, "random_state": 0}
-    about = BayesianLinearRegressionSGFS(prior_mean=mean, **asked).fit(X, y)
-    without = BayesianLinearRegressionSGFS(**asked).fit(X, y - X @ mean)
+    about = BayesianLinearRegression(prior_mean=mean, **asked).fit(X, y)
+    without = BayesianLinearRegression(**asked).fit(X, y - X @ mean)
     sd = without.draws_.std(axis=(0, 1))
     away = (about.draws_[..., :4100] - mean - without.draws_[..., :4100]) / sd[:4100]
     assert np.abs(away.mean(axis=(0, 1))).max() < 6 * np.sqrt(2 / away[..., 0].size)

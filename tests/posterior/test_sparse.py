@@ -7,7 +7,7 @@ from conftest import z_scores
 from scipy import sparse
 from test_low_rank import text
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, VariationalEM
 from skbayes_sg.diagnostics import ess_mean
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
@@ -48,7 +48,7 @@ def test_nothing_of_rows_times_columns_is_made():
     X, y = rare(1500, 40_000, entries=3)  # 480 MB if dense
     few = SHORT | {"n_chains": 2, "n_draws": 4}
     tracemalloc.start()
-    model = quiet(BayesianLogisticRegressionSGFS(**few), X, y)
+    model = quiet(BayesianLogisticRegression(**few), X, y)
     proba = model.predict_proba(X[:100])
     model.predict_interval(X[:100])
     peak = tracemalloc.get_traced_memory()[1]
@@ -81,7 +81,7 @@ def test_the_prior_is_learned_by_one_chain_of_each_group(no_small_ones, monkeypa
     X, eta = every_column(300, 1200)
     y = eta + np.random.default_rng(4).standard_normal(300)
     em = VariationalEM(n_updates=60)
-    model = BayesianLinearRegressionSGFS(noise_variance=1.0, prior_precision=em, **SHORT)
+    model = BayesianLinearRegression(noise_variance=1.0, prior_precision=em, **SHORT)
     learned = quiet(model, sparse.csr_array(X), y).prior_precision_
     share = learned[:1200] / learned[0]  # in units of the columns
     best = max(np.geomspace(0.5, 50, 400), key=lambda p: evidence(X / share**0.5, y, p))
@@ -98,7 +98,7 @@ def evidence(X, y, precision):
 def test_linear_regression_has_the_exact_posterior(no_small_ones, seed):
     X, eta = every_column(100, 600, seed)
     y = eta + np.random.default_rng(seed).standard_normal(100)
-    model = BayesianLinearRegressionSGFS(
+    model = BayesianLinearRegression(
         noise_variance=1.0, prior_precision=3.0, intercept_precision=0.5, random_state=seed
     ).fit(sparse.csr_array(X), y)
     X1 = np.column_stack([X, np.ones(100)])
@@ -120,7 +120,7 @@ def test_columns_of_zeros_follow_the_prior(no_small_ones):
     X[:, 1100:] = 0
     y = (eta > 0).astype(int)
     mean = np.where(np.arange(1300) < 1200, 0.0, 5.0)
-    model = BayesianLogisticRegressionSGFS(prior_precision=4.0, prior_mean=mean, random_state=0)
+    model = BayesianLogisticRegression(prior_precision=4.0, prior_mean=mean, random_state=0)
     coef = model.fit(sparse.csr_matrix(X), y).coef_samples_[:, :, 0, 1100:]
     assert coef.shape[-1] == 200
     n = coef.size
@@ -138,7 +138,7 @@ def test_columns_of_zeros_follow_the_prior(no_small_ones):
 def test_sparse_and_dense_rows_have_the_same_predictions(no_small_ones):
     X, eta = every_column(100, 1300)
     y, given = (eta > 0).astype(int), SHORT | {"prior_precision": 1.0}
-    model = quiet(BayesianLogisticRegressionSGFS(**given), sparse.csr_array(X), y)
+    model = quiet(BayesianLogisticRegression(**given), sparse.csr_array(X), y)
     for method, options in {
         "predict_proba": {},
         "predict_interval": {},
@@ -148,7 +148,7 @@ def test_sparse_and_dense_rows_have_the_same_predictions(no_small_ones):
             getattr(model, method)(rows, **options) for rows in (sparse.csr_array(X), X)
         )
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
-    linear = quiet(BayesianLinearRegressionSGFS(**given), sparse.csr_array(X), eta)
+    linear = quiet(BayesianLinearRegression(**given), sparse.csr_array(X), eta)
     for options in ({}, {"return_std": True}):
         ours, theirs = (linear.predict(rows, **options) for rows in (sparse.csr_array(X), X))
         np.testing.assert_allclose(ours, theirs, atol=1e-10)
@@ -161,12 +161,12 @@ def test_a_warm_start_goes_on_as_if_it_had_never_stopped(no_small_ones):
     X[:, 1150:] = 0
     X, y = sparse.csr_array(X), (eta > 0).astype(int)
     given = SHORT | {"prior_precision": 1.0, "n_draws": 32}  # of 2 steps: a whole stretch
-    once = quiet(BayesianLogisticRegressionSGFS(**given | {"n_draws": 64}), X, y)
-    twice = BayesianLogisticRegressionSGFS(warm_start=True, **given)
+    once = quiet(BayesianLogisticRegression(**given | {"n_draws": 64}), X, y)
+    twice = BayesianLogisticRegression(warm_start=True, **given)
     first = quiet(twice, X, y).draws_
     second = quiet(twice, X, y).draws_
     np.testing.assert_array_equal(once.draws_, np.concatenate([first, second], axis=1))
-    elsewhere = quiet(BayesianLogisticRegressionSGFS(n_jobs=2, **given), X, y)
+    elsewhere = quiet(BayesianLogisticRegression(n_jobs=2, **given), X, y)
     np.testing.assert_array_equal(elsewhere.draws_, first)
 
 
@@ -177,7 +177,7 @@ def test_what_memory_does_not_hold_is_said_and_theory_of_so_much_refused(
     X, y = rare(60, 1200)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = BayesianLogisticRegressionSGFS(
+        model = BayesianLogisticRegression(
             prior_precision=1.0, burn_in=5, thin=1, random_state=0
         ).fit(X, y)
     expected = "32 chains keep 10 draws each of 1201 parameters, and not 40"
@@ -196,8 +196,8 @@ def test_a_large_sparse_matrix_is_no_table_on_disk():
 def test_three_classes_and_streams(no_small_ones):
     X, eta = every_column(100, 400)
     y = np.digitize(eta, [-1, 1])
-    model = quiet(BayesianLogisticRegressionSGFS(**SHORT), sparse.csr_array(X), y)
+    model = quiet(BayesianLogisticRegression(**SHORT), sparse.csr_array(X), y)
     assert model.coef_.shape == (3, 400)
     assert (model.predict(sparse.csr_array(X)) == y).mean() > 0.8
-    chunk = BayesianLogisticRegressionSGFS().partial_fit(sparse.csr_array(X), y > 0, [False, True])
+    chunk = BayesianLogisticRegression().partial_fit(sparse.csr_array(X), y > 0, [False, True])
     assert (chunk.predict(sparse.csr_array(X)) == (y > 0)).mean() > 0.85

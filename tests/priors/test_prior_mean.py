@@ -10,8 +10,8 @@ from sklearn.base import clone, is_classifier
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
@@ -31,8 +31,8 @@ Y = X @ [1.0, -2.0, 0.5] + 3 + RNG.standard_normal(600)
 LABELS = (Y + RNG.logistic(size=600) > 3).astype(int)
 FRAME = pd.DataFrame(X, columns=["age", "income", "debt"])
 SHORT = {"n_chains": 4, "n_draws": 50, "random_state": 0}
-LINEAR = BayesianLinearRegressionSGFS(random_state=0, prior_precision=1.0)
-LOGISTIC = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0)
+LINEAR = BayesianLinearRegression(random_state=0, prior_precision=1.0)
+LOGISTIC = BayesianLogisticRegression(random_state=0, prior_precision=1.0)
 MEAN = np.array([2.0, -1.0, 0.0])
 
 
@@ -53,7 +53,7 @@ MEAN = np.array([2.0, -1.0, 0.0])
 )
 def test_a_mean_is_subtracted_from_coefficients_and_their_part_from_y(parameters):
     """The same numbers but for rounding; what is learned of the precision is the same too."""
-    model = BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0).set_params(
+    model = BayesianLinearRegression(**SHORT, prior_precision=1.0).set_params(
         **parameters, burn_in=60, thin=1
     )
     if "prior_precision" not in parameters:
@@ -123,10 +123,10 @@ def test_impossible_means_are_named(model, mean, message):
 )
 def test_every_sampler_samples_under_a_prior_with_a_matrix(sampler, seed):
     """Given the noise variance, the posterior of two halves is known."""
-    first = BayesianLinearRegressionSGFS(noise_variance=1.0, prior_precision=1.0).partial_fit(
+    first = BayesianLinearRegression(noise_variance=1.0, prior_precision=1.0).partial_fit(
         X[:20], Y[:20]
     )
-    model = BayesianLinearRegressionSGFS(sampler, noise_variance=1.0, prior=first.posterior_)
+    model = BayesianLinearRegression(sampler, noise_variance=1.0, prior=first.posterior_)
     burn_in = "auto" if sampler is None or isinstance(sampler, HMC) else 300
     model.set_params(n_chains=8, n_draws=120, burn_in=burn_in, random_state=seed)
     model.fit(X[20:], Y[20:])
@@ -247,8 +247,8 @@ def test_posteriors_that_are_no_prior_of_this_fit_are_named(parameters, data, y,
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 def test_a_posterior_is_the_whole_prior(parameters, call):
     """What says something else is refused, and zeros say what the default says."""
-    first = BayesianLinearRegressionSGFS().partial_fit(X, Y)
-    model = BayesianLinearRegressionSGFS(prior=first.posterior_, prior_mean=np.zeros(3))
+    first = BayesianLinearRegression().partial_fit(X, Y)
+    model = BayesianLinearRegression(prior=first.posterior_, prior_mean=np.zeros(3))
     getattr(model, call)(X, Y)
     ((name, _),) = parameters.items()
     with pytest.raises(ValueError, match=f"in place of {name}, which is .*; leave it at"):
@@ -257,21 +257,21 @@ def test_a_posterior_is_the_whole_prior(parameters, call):
 
 def test_a_prior_of_given_noise_is_none_of_sampled_noise():
     given = (
-        BayesianLinearRegressionSGFS(noise_variance=1.0, prior_precision=1.0)
+        BayesianLinearRegression(noise_variance=1.0, prior_precision=1.0)
         .partial_fit(X, Y)
         .posterior_
     )
     with pytest.raises(ValueError, match="whether the noise variance is given"):
-        BayesianLinearRegressionSGFS(prior=given).fit(X, Y)
+        BayesianLinearRegression(prior=given).fit(X, Y)
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (BayesianLogisticRegressionSGFS(), BayesianOrdinalClassifier()),
-        (BayesianLogisticRegressionSGFS(), BayesianPoissonRegressor()),
+        (BayesianLogisticRegression(), BayesianOrdinalClassifier()),
+        (BayesianLogisticRegression(), BayesianPoissonRegressor()),
         (BayesianGammaRegressor(), BayesianNegativeBinomialRegressor()),
-        (BayesianPoissonRegressor(), BayesianLinearRegressionSGFS(noise_variance=1.0)),
+        (BayesianPoissonRegressor(), BayesianLinearRegression(noise_variance=1.0)),
     ],
     ids=str,
 )

@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.diagnostics import ess_bulk
 from skbayes_sg.estimators.coefficient_prior import column_groups
 from skbayes_sg.priors import Horseshoe, StudentT
@@ -87,7 +87,7 @@ def test_impossible_groups_are_named(asked, names, said):
         ({"prior_groups": "feature", "sampler": "sgfs"}, "set sampler=None"),
     ],
 )
-@pytest.mark.parametrize("kind", [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS])
+@pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianLinearRegression])
 def test_impossible_priors_are_named(kind, parameters, said):
     X = np.random.default_rng(0).standard_normal((40, 4))
     with pytest.raises(ValueError, match=said):
@@ -97,7 +97,7 @@ def test_impossible_priors_are_named(kind, parameters, said):
 def test_a_prior_of_many_scales_needs_a_fit():
     X = np.random.default_rng(0).standard_normal((40, 4))
     with pytest.raises(AttributeError) as hidden:
-        BayesianLinearRegressionSGFS(prior="horseshoe").partial_fit(X, X[:, 0])
+        BayesianLinearRegression(prior="horseshoe").partial_fit(X, X[:, 0])
     assert "partial_fit keeps a normal posterior" in str(hidden.value.__cause__)
 
 
@@ -105,7 +105,7 @@ def test_levels_of_a_factor_are_random_intercepts(seed):
     """Their standard deviation is found, and one group of all columns mixes it with the others."""
     X, y, effects = random_intercepts(seed=seed)
     groups = {"slopes": [0, 1], "city": range(2, 22)}
-    model = BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=seed).fit(X, y)
+    model = BayesianLogisticRegression(prior_groups=groups, random_state=seed).fit(X, y)
     table = model.summary(groups=True, full=True)
     assert table.index.tolist() == ["slopes", "city"]
     assert table["n_coefficients"].tolist() == [2, 20]
@@ -127,7 +127,7 @@ def test_sufficient_statistics_lead_to_the_exact_posterior(noise_variance, seed)
     X, y = load_diabetes(return_X_y=True)
     given = {"noise_variance": noise_variance, "n_draws": 125, "random_state": seed}
     exact, ours = (
-        BayesianLinearRegressionSGFS(sampler, **given).fit(X, y)
+        BayesianLinearRegression(sampler, **given).fit(X, y)
         for sampler in (None, HMC(variance_reduction="control_variate"))
     )
     assert type(exact.sampler_).__name__ == "IndependentDraws"
@@ -144,7 +144,7 @@ def test_sufficient_statistics_lead_to_the_exact_posterior(noise_variance, seed)
 def test_hmc_by_name_samples_the_precisions_of_groups_too(seed):
     X, y, _ = random_intercepts(400, 8, seed=1)
     given = {"prior_groups": {"slopes": [0, 1]}, "random_state": seed}
-    default, named = (BayesianLogisticRegressionSGFS(s, **given).fit(X, y) for s in (None, "hmc"))
+    default, named = (BayesianLogisticRegression(s, **given).fit(X, y) for s in (None, "hmc"))
     assert named.sampler_.variance_reduction is None
     draws = [
         np.append(one.draws_, np.log(one.prior_precision_draws_), axis=2)
@@ -154,7 +154,7 @@ def test_hmc_by_name_samples_the_precisions_of_groups_too(seed):
     apart = draws[0].mean(axis=(0, 1)) - draws[1].mean(axis=(0, 1))
     assert (np.abs(apart) < CERTAIN * error).all()
     with pytest.raises(ValueError, match='sampler=None and "hmc" can do'):
-        BayesianLogisticRegressionSGFS("sgfs", **given).fit(X, y)
+        BayesianLogisticRegression("sgfs", **given).fit(X, y)
 
 
 def test_standard_deviations_of_groups_are_in_the_units_of_the_coefficients(seed):
@@ -163,7 +163,7 @@ def test_standard_deviations_of_groups_are_in_the_units_of_the_coefficients(seed
     level, effects = rng.integers(30, size=600), 2.0 * rng.standard_normal(30)
     X = np.column_stack([rng.standard_normal(600), np.eye(30)[level]])
     y = X[:, 0] + effects[level] + 0.2 * rng.standard_normal(600)
-    model = BayesianLinearRegressionSGFS(prior_groups={"slope": 0}, random_state=seed).fit(X, y)
+    model = BayesianLinearRegression(prior_groups={"slope": 0}, random_state=seed).fit(X, y)
     table = model.summary(groups=True, full=True)
     low, high = table.loc["other", ["eti95_lb", "eti95_ub"]]
     assert low < effects.std() < high < 2 * low
@@ -177,7 +177,7 @@ def test_sparse_truth_is_sparse_under_the_horseshoe(seed):
     y = X[:, :4] @ [2.0, -2.0, 1.5, 1.5] + rng.logistic(size=300) > 0
     noise = {}
     for prior in (None, "student_t", "horseshoe", Horseshoe(5)):
-        model = BayesianLogisticRegressionSGFS(prior=prior, n_draws=64, random_state=seed)
+        model = BayesianLogisticRegression(prior=prior, n_draws=64, random_state=seed)
         table = model.fit(X, y).summary(rope=0.5, full=True)
         assert table["p_rope"].to_numpy()[:4].max() < 0.1
         assert table["r_hat"].max() < 1.1
@@ -193,7 +193,7 @@ def test_units_of_columns_and_of_y_do_not_matter():
     units = 10.0 ** np.arange(-4, 4)
     for groups in ("feature", {"a": [0, 1], "b": range(2, 8)}):
         fits = [
-            BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=0).fit(one, y)
+            BayesianLogisticRegression(prior_groups=groups, random_state=0).fit(one, y)
             for one in (X, X * units)
         ]
         np.testing.assert_allclose(
@@ -201,7 +201,7 @@ def test_units_of_columns_and_of_y_do_not_matter():
         )
     X, y = load_diabetes(return_X_y=True)
     fits = [
-        BayesianLinearRegressionSGFS(noise_variance=3000.0 * s**2, random_state=0).fit(X, s * y)
+        BayesianLinearRegression(noise_variance=3000.0 * s**2, random_state=0).fit(X, s * y)
         for s in (1.0, 1000.0)
     ]
     np.testing.assert_allclose(fits[1].coef_, 1000 * fits[0].coef_, rtol=1e-5)
@@ -215,14 +215,14 @@ def test_a_pipeline_of_factors_is_a_hierarchical_model():
     )
     encoder = OneHotEncoder(sparse_output=False)
     columns = ColumnTransformer([("city", encoder, ["city"])], remainder="passthrough")
-    model = BayesianLogisticRegressionSGFS(prior_groups="prefix", random_state=0)
+    model = BayesianLogisticRegression(prior_groups="prefix", random_state=0)
     pipeline = make_pipeline(columns.set_output(transform="pandas"), model).fit(frame, y)
     assert pipeline[-1].summary(groups=True).index.tolist() == ["city", "remainder"]
 
 
 def test_a_given_prior_has_no_table_of_groups():
     X, y, _ = random_intercepts(100, 3)
-    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(prior_precision=1.0, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="precisions are sampled"):
         model.summary(groups=True)
     with pytest.raises(ValueError, match="rope"):
@@ -232,8 +232,8 @@ def test_a_given_prior_has_no_table_of_groups():
 def test_streams_learn_a_precision_for_each_group():
     X, y, _ = random_intercepts(800, 10)
     groups = {"slopes": [0, 1], "city": range(2, 12)}
-    model = BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=0)
-    whole = BayesianLogisticRegressionSGFS(prior_groups=groups, random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(prior_groups=groups, random_state=0)
+    whole = BayesianLogisticRegression(prior_groups=groups, random_state=0).fit(X, y)
     for rows in np.array_split(np.arange(800), 4):
         model.partial_fit(X[rows], y[rows], classes=[False, True])
     assert list(model.prior_precision_blocks_) == ["slopes", "city"]
@@ -248,7 +248,7 @@ def test_columns_far_from_zero_have_a_start_near_the_mode():
     """The search for it began with a curvature in units of another noise, and ended at e^500."""
     rng = np.random.RandomState(42)
     X, y = rng.normal(loc=100, size=(100, 2)), rng.normal(size=100)
-    model = BayesianLinearRegressionSGFS(prior="horseshoe", n_chains=2, n_draws=20, random_state=0)
+    model = BayesianLinearRegression(prior="horseshoe", n_chains=2, n_draws=20, random_state=0)
     with warnings.catch_warnings(action="ignore"):  # few draws
         model.fit(X, y)
     assert model.noise_variance_ == pytest.approx(y.var(), rel=0.2)
@@ -257,7 +257,7 @@ def test_columns_far_from_zero_have_a_start_near_the_mode():
 def test_nothing_is_said_of_precisions_that_chains_sample():
     X, y, _ = random_intercepts()
     with warnings.catch_warnings(action="error"):
-        model = BayesianLogisticRegressionSGFS(prior_groups="feature", random_state=0).fit(X, y)
+        model = BayesianLogisticRegression(prior_groups="feature", random_state=0).fit(X, y)
     assert model.diagnostics_["r_hat_max"] < model.diagnostics_["r_hat_limit"]
 
 
@@ -268,5 +268,5 @@ def test_many_weak_coefficients_do_not_keep_their_precision_from_mixing(seed):
     y = X @ rng.standard_normal(100) / 3 + rng.logistic(size=300) > 0
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = BayesianLogisticRegressionSGFS(random_state=seed).fit(X, y)
+        model = BayesianLogisticRegression(random_state=seed).fit(X, y)
     assert ess_bulk(np.log(model.prior_precision_draws_))[0] > 250 or said

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, BayesianMLPClassifier
+from skbayes_sg import BayesianLogisticRegression, BayesianMLPClassifier
 from skbayes_sg.chains.run import in_parallel
 from skbayes_sg.data import is_out_of_core
 
@@ -17,7 +17,7 @@ X = RNG.standard_normal((5000, 5))
 Y = (X[:, 0] + RNG.logistic(size=5000) > 0).astype(int)
 SHORT = {"n_chains": 8, "n_draws": 4, "random_state": 0}
 MODELS = {
-    "coefficients": BayesianLogisticRegressionSGFS(**SHORT),
+    "coefficients": BayesianLogisticRegression(**SHORT),
     "network": BayesianMLPClassifier((2,), burn_in=10, thin=1, **SHORT),
 }
 

@@ -22,8 +22,8 @@ from sklearn.preprocessing import MinMaxScaler
 
 import skbayes_sg
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     DRBMClassifier,
     VariationalEM,
@@ -32,8 +32,8 @@ from skbayes_sg.samplers import SAMPLERS, SGLD
 
 SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 20, "thin": 2, "random_state": 0}
 ESTIMATORS = {
-    "logistic": BayesianLogisticRegressionSGFS(**SHORT, prior_precision=1.0),
-    "linear": BayesianLinearRegressionSGFS(**SHORT, prior_precision=1.0),
+    "logistic": BayesianLogisticRegression(**SHORT, prior_precision=1.0),
+    "linear": BayesianLinearRegression(**SHORT, prior_precision=1.0),
     "network": BayesianMLPClassifier((3,), **SHORT),
     "machine": DRBMClassifier(3, **SHORT),
 }
@@ -148,9 +148,9 @@ def test_chains_run_in_parallel_through_joblib():
 
 def test_the_estimators_are_those_of_the_card():
     """Estimators: three classifiers and a regression, out of the package itself."""
-    classifiers = "BayesianLogisticRegressionSGFS", "BayesianMLPClassifier", "DRBMClassifier"
+    classifiers = "BayesianLogisticRegression", "BayesianMLPClassifier", "DRBMClassifier"
     assert all(is_classifier(getattr(skbayes_sg, name)()) for name in classifiers)
-    assert is_regressor(skbayes_sg.BayesianLinearRegressionSGFS())
+    assert is_regressor(skbayes_sg.BayesianLinearRegression())
 
 
 @EACH

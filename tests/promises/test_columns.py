@@ -14,15 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.data import InMemory, of_columns
 
 DIABETES, PROGRESSION = load_diabetes(return_X_y=True)
 SHORT = {"n_draws": 20, "random_state": 0}
 MODELS = {
-    "linear": BayesianLinearRegressionSGFS(**SHORT),
-    "two classes": BayesianLogisticRegressionSGFS(**SHORT),
-    "three classes": BayesianLogisticRegressionSGFS(**SHORT),
+    "linear": BayesianLinearRegression(**SHORT),
+    "two classes": BayesianLogisticRegression(**SHORT),
+    "three classes": BayesianLogisticRegression(**SHORT),
 }
 TARGETS = {
     "linear": PROGRESSION,
@@ -67,7 +67,7 @@ def test_a_default_fit_is_the_same_for_columns_in_other_units(name, data):
 @settings(max_examples=4)
 def test_a_default_regression_is_the_same_for_y_in_other_units(power, shift):
     """Also in a stream: noise variance, standard deviations and predictions follow y."""
-    model, factor = BayesianLinearRegressionSGFS(**SHORT), 10**power
+    model, factor = BayesianLinearRegression(**SHORT), 10**power
     for step in (len(DIABETES), 150):
         found = []
         for y in (PROGRESSION, (PROGRESSION + shift) * factor):
@@ -87,7 +87,7 @@ def test_a_stream_is_the_same_for_columns_in_other_units(data):
     factor, shift = data.draw(st.composite(stretched)())
     found = []
     for X in (DIABETES, (DIABETES + shift) * factor):
-        model = BayesianLogisticRegressionSGFS(**SHORT)
+        model = BayesianLogisticRegression(**SHORT)
         for rows in np.array_split(np.arange(len(X)), 3):
             model.partial_fit(X[rows], TARGETS["two classes"][rows], classes=[False, True])
         found.append(model.coef_ * (1 if X is DIABETES else factor))
@@ -96,7 +96,7 @@ def test_a_stream_is_the_same_for_columns_in_other_units(data):
 
 def test_sparse_rows_and_single_precision_in_other_units():
     y, factor = TARGETS["two classes"], np.geomspace(1e-6, 1e6, 10)
-    model, X = BayesianLogisticRegressionSGFS(**SHORT), np.maximum(DIABETES, 0)
+    model, X = BayesianLogisticRegression(**SHORT), np.maximum(DIABETES, 0)
     p = outputs(model, X, y)
     rows = sparse.csr_array(X * factor)
     np.testing.assert_allclose(outputs(model, rows, y), p, atol=1e-6)
@@ -108,13 +108,13 @@ def test_sparse_rows_and_single_precision_in_other_units():
 
 def test_raw_columns_are_as_good_as_standardised_ones():
     X, y = load_wine(return_X_y=True)
-    model = BayesianLogisticRegressionSGFS(**SHORT)
+    model = BayesianLogisticRegression(**SHORT)
     outputs(model, X, y == 2)
     assert model.score(X, y == 2) == LogisticRegression(max_iter=10_000).fit(X, y == 2).score(
         X, y == 2
     )
     years = np.column_stack([DIABETES, 1950 + np.arange(len(DIABETES)) % 70])
-    linear = BayesianLinearRegressionSGFS(**SHORT).fit(years, PROGRESSION)
+    linear = BayesianLinearRegression(**SHORT).fit(years, PROGRESSION)
     best = LinearRegression().fit(years, PROGRESSION).score(years, PROGRESSION)
     assert linear.score(years, PROGRESSION) > best - 0.01
 
@@ -156,10 +156,10 @@ def test_a_level_that_few_rows_have_is_looked_for_in_all():
 @pytest.mark.convergence_warnings
 def test_a_column_of_one_value_is_held_at_zero_and_named():
     X = np.column_stack([DIABETES, np.full(len(DIABETES), 2000.0)])
-    model = BayesianLogisticRegressionSGFS(**SHORT)
+    model = BayesianLogisticRegression(**SHORT)
     with pytest.warns(ConvergenceWarning, match="column 10 of X: one value in all rows"):
         model.fit(X, TARGETS["two classes"])
-    alone = BayesianLogisticRegressionSGFS(**SHORT)
+    alone = BayesianLogisticRegression(**SHORT)
     p = outputs(alone, DIABETES, TARGETS["two classes"])
     assert abs(model.coef_[0, 10] * 2000) < 1e-4
     assert np.abs(model.predict_proba(X) - p).mean() < 0.01
@@ -172,7 +172,7 @@ def test_what_rounding_leaves_of_a_column_of_one_value_is_held_at_zero():
     """StandardScaler makes -8e-16 of a column of .1: no unit, beside new rows with other values."""
     X = StandardScaler().fit_transform(np.column_stack([DIABETES, np.full(len(DIABETES), 0.1)]))
     assert 0 < np.abs(X[:, 10]).max() < 1e-14
-    model = BayesianLogisticRegressionSGFS(**SHORT)
+    model = BayesianLogisticRegression(**SHORT)
     with pytest.warns(ConvergenceWarning, match="column 10 of X: one value in all rows"):
         model.fit(X, TARGETS["two classes"])
     moved = X.copy()
@@ -188,7 +188,7 @@ def test_a_column_of_rounding_errors_is_named():
     X = StandardScaler().fit_transform(np.column_stack([DIABETES, total]))
     assert len(np.unique(X[:, 10])) > 1
     with pytest.warns(ConvergenceWarning, match="column 10 of X: numbers below 1e-13"):
-        BayesianLogisticRegressionSGFS(**SHORT).fit(X, TARGETS["two classes"])
+        BayesianLogisticRegression(**SHORT).fit(X, TARGETS["two classes"])
 
 
 @pytest.mark.convergence_warnings
@@ -196,7 +196,7 @@ def test_a_column_of_rounding_errors_is_named():
 def test_columns_of_one_value_alone_leave_the_intercept(prior):
     """Rows inform no coefficient, and the scale of the horseshoe is over their information."""
     y = PROGRESSION[:40] - PROGRESSION[:40].mean()
-    model = BayesianLinearRegressionSGFS(prior=prior, random_state=0)
+    model = BayesianLinearRegression(prior=prior, random_state=0)
     with (
         pytest.warns(ConvergenceWarning, match="its precision was not learned"),
         pytest.warns(ConvergenceWarning, match="one value in all rows"),
@@ -210,7 +210,7 @@ def test_a_column_keeps_its_coefficient_up_to_where_it_is_refused(seed):
     rng = np.random.default_rng(seed)
     X = StandardScaler().fit_transform(rng.standard_normal((150, 2)))
     y = X @ [1.0, 0.3] + 0.5 * rng.standard_normal(150)
-    model, moved = BayesianLinearRegressionSGFS(**SHORT), {}
+    model, moved = BayesianLinearRegression(**SHORT), {}
     near = clone(model).fit(X, y)
     for away in (5e5, 2.8e6):
         far = clone(model).fit(X + np.array([away, -away]), y)

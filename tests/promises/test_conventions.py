@@ -1,7 +1,9 @@
 """Conventions that scikit-learn's own suite does not check: metadata, tags, names, progress."""
 
 import inspect
+import pickle
 import re
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,8 +23,8 @@ from sklearn.utils.fixes import parse_version
 
 import skbayes_sg
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     DRBMClassifier,
@@ -30,7 +32,11 @@ from skbayes_sg import (
     samplers,
 )
 
-ESTIMATORS = [name for name in skbayes_sg.__all__ if hasattr(getattr(skbayes_sg, name), "fit")]
+ESTIMATORS = [
+    name
+    for name in skbayes_sg.__all__
+    if hasattr(getattr(skbayes_sg, name), "fit") and not name.endswith("SGFS")
+]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3)) * [1.0, 5.0, 0.1]
 Z = X[:, 0] + RNG.logistic(size=300)
@@ -38,11 +44,11 @@ Y = np.where(Z > 0, "yes", "no")
 WEIGHT = RNG.integers(0, 4, 300).astype(float)
 SHORT = {"n_chains": 2, "n_draws": 5, "burn_in": 10, "thin": 1, "random_state": 0}
 CLASSIFIERS = [
-    BayesianLogisticRegressionSGFS(**SHORT),
+    BayesianLogisticRegression(**SHORT),
     BayesianMLPClassifier((2,), **SHORT),
     DRBMClassifier(2, **SHORT),
 ]
-REGRESSION, NETWORK = BayesianLinearRegressionSGFS(**SHORT), BayesianMLPRegressor(2, **SHORT)
+REGRESSION, NETWORK = BayesianLinearRegression(**SHORT), BayesianMLPRegressor(2, **SHORT)
 EVERY = pytest.mark.parametrize(
     "model", [*CLASSIFIERS, REGRESSION, NETWORK], ids=lambda model: type(model).__name__
 )
@@ -183,10 +189,31 @@ def test_a_search_in_processes_shows_its_progress(capsys, monkeypatch):
     silent = GridSearchCV(clone(model), grid, cv=2).fit(X, Y)
     np.testing.assert_array_equal(search.best_estimator_.draws_, silent.best_estimator_.draws_)
     shown = capsys.readouterr().out
-    fits = [line for line in shown.splitlines() if "BayesianLogisticRegressionSGFS - fit" in line]
-    draws = [line for line in shown.splitlines() if "BayesianLogisticRegressionSGFS - draw" in line]
+    fits = [line for line in shown.splitlines() if "BayesianLogisticRegression - fit" in line]
+    draws = [line for line in shown.splitlines() if "BayesianLogisticRegression - draw" in line]
     assert len(fits) == len(draws) == 5  # two candidates, two splits, and the best one again
     assert all("100%" in line for line in fits + draws)
+
+
+@pytest.mark.parametrize("name", ["BayesianLinearRegression", "BayesianLogisticRegression"])
+def test_the_name_of_the_paper_is_a_class_of_its_own(name):
+    """With its own repr and step name, and the parameters, draws and persistence of the other."""
+    plain, other = getattr(skbayes_sg, name), getattr(skbayes_sg, f"{name}SGFS")
+    assert other.__mro__[1] is plain
+    assert name in other.__doc__
+    assert inspect.signature(other) == inspect.signature(plain)
+    model = other(n_draws=5).set_params(**SHORT)
+    assert repr(model).startswith(f"{name}SGFS(")
+    assert make_pipeline(model).steps[0][0] == f"{name}SGFS".lower()
+    assert make_pipeline(plain()).steps[0][0] == name.lower()
+    y = Y if is_classifier(model) else Z
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, same = pickle.loads(pickle.dumps(clone(model).fit(X, y))), plain(**SHORT).fit(X, y)
+    assert type(found) is other
+    np.testing.assert_array_equal(found.draws_, same.draws_)
+    with pytest.raises(TypeError, match=rf"{name}SGFS.*C"):
+        other(C=1.0)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

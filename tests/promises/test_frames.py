@@ -10,8 +10,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
     frames,
@@ -43,14 +43,14 @@ LIBRARIES = pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])
 
 @LIBRARIES
 def test_frames_fit_to_the_same_draws(library):
-    model = BayesianLogisticRegressionSGFS(**SHORT).fit(of(library, FRAME), Y)
-    expected = BayesianLogisticRegressionSGFS(**SHORT).fit(FRAME, Y)
+    model = BayesianLogisticRegression(**SHORT).fit(of(library, FRAME), Y)
+    expected = BayesianLogisticRegression(**SHORT).fit(FRAME, Y)
     np.testing.assert_array_equal(model.draws_, expected.draws_)
     assert model.summary().index.tolist() == ["a", "b", "c", "intercept"]
 
 
 @LIBRARIES
-@pytest.mark.parametrize("kind", [BayesianLogisticRegressionSGFS, BayesianLinearRegressionSGFS])
+@pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianLinearRegression])
 def test_frames_are_refused_as_scikit_learn_refuses_them(library, kind):
     gaps = FRAME.assign(b=FRAME["b"].where(FRAME["b"] > 0))
     for rows, y in ((gaps, Y), (FRAME.iloc[:0], Y[:0]), (FRAME.iloc[:30], Y)):
@@ -70,7 +70,7 @@ def test_frames_are_refused_as_scikit_learn_refuses_them(library, kind):
 def test_columns_that_hold_no_numbers_are_named(library):
     words = FRAME.assign(town="Ghent", b=["x", None] * 20)
     with pytest.raises(ValueError, match=r"no numbers in column\(s\) 'b', 'town'; encode text"):
-        BayesianLogisticRegressionSGFS(**SHORT).fit(of(library, words), Y)
+        BayesianLogisticRegression(**SHORT).fit(of(library, words), Y)
 
 
 DAYS = pd.Series(pd.date_range("2021-03-01", periods=40))
@@ -96,7 +96,7 @@ def test_dates_have_no_numbers_before_they_have_a_unit(library, name, alone):
     rows = of(library, pd.DataFrame(day) if alone else FRAME[["a", "b"]].assign(**day))
     number = {"when": np.arange(40.0)}
     numbers = of(library, pd.DataFrame(number) if alone else FRAME[["a", "b"]].assign(**number))
-    model = BayesianLinearRegressionSGFS(**SHORT)
+    model = BayesianLinearRegression(**SHORT)
     message = r"X holds dates or times in column\(s\) 'when'"
     for method in (model.fit, model.partial_fit):
         with pytest.raises(ValueError, match=message):
@@ -113,8 +113,8 @@ def test_dates_in_an_array_have_no_numbers_either(dtype):
     when = (days - days[0] if dtype == "timedelta64[s]" else days).astype(dtype)[:, None]
     for rows in (when, when.tolist() if dtype is object else list(when)):
         with pytest.raises(ValueError, match=r"dates or times in column\(s\) 0"):
-            BayesianLinearRegressionSGFS(**SHORT).fit(rows, np.arange(40.0))
-    model = BayesianLinearRegressionSGFS(**SHORT).fit(np.arange(40.0)[:, None], np.arange(40.0))
+            BayesianLinearRegression(**SHORT).fit(rows, np.arange(40.0))
+    model = BayesianLinearRegression(**SHORT).fit(np.arange(40.0)[:, None], np.arange(40.0))
     with pytest.raises(ValueError, match=r"dates or times in column\(s\) 0"):
         model.predict(when)
     with pytest.raises(ValueError, match=r"dates or times in column\(s\) 0"):
@@ -128,7 +128,7 @@ def test_dates_as_the_message_has_them_predict_the_same_in_any_unit():
         ((DAYS.astype(f"datetime64[{unit}]") - np.datetime64("2020-01-01")) / day).to_frame("when")
         for unit in ("us", "ns")
     ]
-    model = BayesianLinearRegressionSGFS(**SHORT).fit(as_days[0], np.arange(40.0))
+    model = BayesianLinearRegression(**SHORT).fit(as_days[0], np.arange(40.0))
     np.testing.assert_array_equal(model.predict(as_days[0]), model.predict(as_days[1]))
     durations = [((DAYS - DAYS[0]).astype(f"timedelta64[{u}]") / day) for u in ("us", "ns")]
     np.testing.assert_array_equal(*durations)
@@ -238,7 +238,7 @@ def test_what_is_known_of_rows_may_be_columns_of_any_library(library):
 def test_tables_are_those_of_pandas(library):
     rows, y = of(library, FRAME), column_of(library, FRAME["a"] + FRAME["b"] ** 2)
     plain = FRAME["a"] + FRAME["b"] ** 2
-    model = BayesianLinearRegressionSGFS(**SHORT).fit(rows, y)
+    model = BayesianLinearRegression(**SHORT).fit(rows, y)
     for one, other in (
         (average_effects(model, rows), average_effects(model, FRAME)),
         (prediction_summary(model, rows), prediction_summary(model, FRAME)),

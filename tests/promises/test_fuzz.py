@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
+    BayesianLinearRegression,
     BayesianMLPClassifier,
     DRBMClassifier,
     VariationalEM,
@@ -31,14 +31,12 @@ def found(model, *calls, **data):
     return {"model": model, "first": (first, data), "calls": [(name, data) for name in others]}
 
 
-LINEAR = BayesianLinearRegressionSGFS(**SHORT)
+LINEAR = BayesianLinearRegression(**SHORT)
 FOUND = {
     "y whose squares overflow": found(LINEAR, numbers="times 1e300"),
     "residuals whose squares overflow": found(LINEAR, numbers="times 1e20", container="float16"),
     "a step that underflows": found(
-        BayesianLinearRegressionSGFS(
-            SGLD(), noise_variance=1e300, intercept_precision=1e300, **SHORT
-        ),
+        BayesianLinearRegression(SGLD(), noise_variance=1e300, intercept_precision=1e300, **SHORT),
         weights="tiny",
         columns="cauchy",
     ),
@@ -53,30 +51,30 @@ FOUND = {
     ),
     "a metric that overflows": found(LINEAR, numbers="times 1e20", weights="huge", seed=1),
     "remainders of rows that overflow": found(
-        BayesianLinearRegressionSGFS(prior_precision=1.0, noise_variance=1e-12, **SHORT),
+        BayesianLinearRegression(prior_precision=1.0, noise_variance=1e-12, **SHORT),
         shape="few",
         numbers="times 1e300",
         seed=9,
     ),
     "a noise variance without bounds": found(
-        BayesianLinearRegressionSGFS(**SHORT), "partial_fit", weights="tiny", columns="zero"
+        BayesianLinearRegression(**SHORT), "partial_fit", weights="tiny", columns="zero"
     ),
     "a noise variance without bounds and without rows": found(
-        BayesianLinearRegressionSGFS(noise_prior=(1e-300, 1e-300), **SHORT),
+        BayesianLinearRegression(noise_prior=(1e-300, 1e-300), **SHORT),
         "partial_fit",
         shape="wide",
         weights="tiny",
         seed=4,
     ),
     "a prior mean whose square overflows": found(
-        BayesianLinearRegressionSGFS(prior_mean=1e300, prior_precision=1.0, **SHORT),
+        BayesianLinearRegression(prior_mean=1e300, prior_precision=1.0, **SHORT),
         "partial_fit",
         shape="row",
         weights="tiny",
         container="csc",
     ),
     "y whose squares overflow, with a known noise variance": found(
-        BayesianLinearRegressionSGFS(noise_variance=1e12, **SHORT),
+        BayesianLinearRegression(noise_variance=1e12, **SHORT),
         "partial_fit",
         "summary",
         container="csr",
@@ -84,7 +82,7 @@ FOUND = {
         numbers="times 1e300",
     ),
     "one draw of weight in a chain": found(
-        BayesianLinearRegressionSGFS(
+        BayesianLinearRegression(
             SGHMC(CosineCycle(0.001, 0.1, length=10, keep=0.5), temperature=0.0),
             noise_variance=1e-12,
             **SHORT | {"n_draws": 4, "thin": 2},
@@ -95,7 +93,7 @@ FOUND = {
         seed=7,
     ),
     "a precision that no chains can learn": found(
-        BayesianLinearRegressionSGFS(
+        BayesianLinearRegression(
             prior_precision=VariationalEM("feature", (0.0, 0.0), n_updates=8),
             noise_prior=(1e-300, 1e-300),
             **SHORT | {"burn_in": 0, "n_chains": 5, "n_draws": 4},
@@ -107,7 +105,7 @@ FOUND = {
         seed=9,
     ),
     "a window of many heavy rows": found(
-        BayesianLinearRegressionSGFS(IASG(batch_size=5), noise_variance=1.0, **SHORT),
+        BayesianLinearRegression(IASG(batch_size=5), noise_variance=1.0, **SHORT),
         weights="large",
     ),
     "questions to a stream": found(LINEAR, "partial_fit", "summary", "predict", "fit"),

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_info
 
 from skbayes_sg import (
     BayesianBinomialRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     DRBMClassifier,
     VariationalEM,
@@ -65,12 +65,12 @@ def logistic(sampler=None, n_rows=400, n_classes=2, weight=None, data=rows, **pa
     X, y = data(n_rows, n_classes=n_classes)
     if sampler is not None:
         parameters = {"burn_in": 100} | parameters
-    model = BayesianLogisticRegressionSGFS(sampler, **(GIVEN | parameters))
+    model = BayesianLogisticRegression(sampler, **(GIVEN | parameters))
     return model.fit(X, y, sample_weight=weight)
 
 
 def linear(sampler=None, n_rows=400, **parameters):
-    return BayesianLinearRegressionSGFS(sampler, **(GIVEN | parameters)).fit(*numbers(n_rows))
+    return BayesianLinearRegression(sampler, **(GIVEN | parameters)).fit(*numbers(n_rows))
 
 
 def binomial(**parameters):
@@ -129,12 +129,12 @@ def stream_of_network_after_fit():
 def sparse_rows():
     X, y = rows(400)
     X[np.abs(X) < 0.5] = 0
-    return BayesianLogisticRegressionSGFS(SGFS(batch_size=50), **GIVEN).fit(sparse.csr_array(X), y)
+    return BayesianLogisticRegression(SGFS(batch_size=50), **GIVEN).fit(sparse.csr_array(X), y)
 
 
 def single_precision():
     X, y = rows(6000)
-    return BayesianLogisticRegressionSGFS(**GIVEN).fit(X.astype(np.float32), y)
+    return BayesianLogisticRegression(**GIVEN).fit(X.astype(np.float32), y)
 
 
 def heavy(n_rows, n_classes):
@@ -155,12 +155,12 @@ def nearly_separable(n_rows, n_classes):
 
 def many_parameters():
     X, y = rows(600, n_features=100, n_classes=11)
-    return BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0, **BRIEF).fit(X, y)
+    return BayesianLogisticRegression(prior_precision=1.0, random_state=0, **BRIEF).fit(X, y)
 
 
 def many_parameters_learned():
     X, y = rows(600, n_features=100, n_classes=11)
-    return BayesianLogisticRegressionSGFS(prior_precision=SOON, random_state=0, **BRIEF).fit(X, y)
+    return BayesianLogisticRegression(prior_precision=SOON, random_state=0, **BRIEF).fit(X, y)
 
 
 WEIGHTS = np.linspace(0.2, 2.0, 400)
@@ -250,9 +250,9 @@ FITS = {
     ),
     "mlp, cold": lambda: mlp(temperature=None),
     "drbm": lambda: drbm(burn_in=100),
-    "stream": lambda: stream_of_classes(BayesianLogisticRegressionSGFS(**GIVEN)),
+    "stream": lambda: stream_of_classes(BayesianLogisticRegression(**GIVEN)),
     "stream, em": lambda: stream_of_classes(
-        BayesianLogisticRegressionSGFS(prior_precision=SOON, forgetting_factor=0.9, **SHORT)
+        BayesianLogisticRegression(prior_precision=SOON, forgetting_factor=0.9, **SHORT)
     ),
     "stream, SGFS": lambda: stream_of_classes(
         BayesianMLPClassifier(
@@ -267,7 +267,7 @@ FITS = {
         )
     ),
     "stream, default after fit": stream_after_fit,
-    "stream, linear": lambda: streamed(BayesianLinearRegressionSGFS(**GIVEN), numbers(3000)),
+    "stream, linear": lambda: streamed(BayesianLinearRegression(**GIVEN), numbers(3000)),
     "stream, mlp, after fit": stream_of_network_after_fit,
     "stream, mlp": lambda: stream_of_classes(
         BayesianMLPClassifier((3,), **SHORT | {"burn_in": 0, "thin": 1})

@@ -11,8 +11,8 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import scale
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianPoissonRegressor,
@@ -40,7 +40,7 @@ def wine():
 @pytest.mark.parametrize("total", [1.0, 1e-10])
 def test_weights_that_sum_to_one_are_said_to_be_one_row(total):
     X, y = wine()
-    model = BayesianLogisticRegressionSGFS(**SHORT)
+    model = BayesianLogisticRegression(**SHORT)
     said = rf"weights of 178 rows sum to {total:.3g}: .*sample_weight / sample_weight.mean\(\)"
     with pytest.warns(ConvergenceWarning, match=said):
         model.fit(X, y, sample_weight=np.full(len(y), total / len(y)))
@@ -59,11 +59,11 @@ def test_ordinary_weights_are_not_commented(mean, n_rows):
 
 def test_lengths_of_the_run_are_attributes_and_named_by_warnings():
     X, y = wine()
-    model = BayesianLogisticRegressionSGFS("sgld", burn_in=5, thin=1, **SHORT)
+    model = BayesianLogisticRegression("sgld", burn_in=5, thin=1, **SHORT)
     with pytest.warns(ConvergenceWarning, match=r"or burn_in.*\(now burn_in=5, thin=1"):
         model.fit(X, y)
     assert (model.burn_in_, model.thin_) == (5, 1)
-    streamed = BayesianLinearRegressionSGFS(**SHORT).partial_fit(X, y)
+    streamed = BayesianLinearRegression(**SHORT).partial_fit(X, y)
     assert not hasattr(streamed, "burn_in_")
 
 
@@ -86,7 +86,7 @@ def test_overflow_on_the_way_is_not_reported_in_the_words_of_numpy():
 
 def test_numbers_in_messages_are_plain():
     with pytest.raises(ValueError, match=r"one class only, 0\.0;"):
-        BayesianLogisticRegressionSGFS(**SHORT).fit(np.eye(3), np.zeros(3))
+        BayesianLogisticRegression(**SHORT).fit(np.eye(3), np.zeros(3))
     with pytest.raises(TypeError, match=r"got 2\.5$"):
         require_integer("thin", np.float64(2.5), 1)
     with pytest.raises(ValueError, match=r"got 3$"):
@@ -96,7 +96,7 @@ def test_numbers_in_messages_are_plain():
 def test_an_export_that_memory_cannot_hold_is_refused_with_the_number_of_rows(monkeypatch):
     pytest.importorskip("arviz_base")
     X, y = wine()
-    model = BayesianLinearRegressionSGFS(**SHORT).fit(X, y)
+    model = BayesianLinearRegression(**SHORT).fit(X, y)
     monkeypatch.setattr(export, "_memory", lambda: 8 * 16 * 100)
     model.to_arviz(X[:100], y[:100], log_likelihood=True)
     with pytest.raises(ValueError, match=r"178 rows under each of 16 draws.* at most 100 rows"):
@@ -177,7 +177,7 @@ def test_columns_far_from_zero_give_no_false_alarm(seed):
 
 @pytest.mark.parametrize(
     "cls",
-    [BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, BayesianPoissonRegressor],
+    [BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegressor],
 )
 def test_columns_too_far_from_zero_for_double_precision_are_refused_by_name(cls):
     pd = pytest.importorskip("pandas")

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
@@ -27,10 +27,10 @@ from skbayes_sg.estimators import foreign_parameters
 from skbayes_sg.samplers import SAMPLERS, SGFS, ConstantSGD
 
 LOG_LINKS = [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
-CLASSIFIERS = [BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier]
+CLASSIFIERS = [BayesianLogisticRegression, BayesianOrdinalClassifier]
 COEFFICIENTS = [
     *CLASSIFIERS,
-    BayesianLinearRegressionSGFS,
+    BayesianLinearRegression,
     BayesianRobustRegressor,
     *LOG_LINKS,
     OfManyTrials,
@@ -90,7 +90,7 @@ def test_what_is_said_of_a_foreign_parameter_is_a_parameter_of_some_estimator():
     known = set().union(*(inspect.signature(cls).parameters for cls in [*COEFFICIENTS, *NETWORKS]))
     assert {name for name, _ in foreign_parameters._HERE.values()} <= known
     with pytest.raises(TypeError, match=r"has no parameter 'C'; give prior_precision=1 / C"):
-        BayesianLogisticRegressionSGFS(C=1.0)
+        BayesianLogisticRegression(C=1.0)
     with pytest.raises(TypeError, match="has no parameter 'n_components'; give n_hidden"):
         DRBMClassifier(n_components=3)
     with pytest.raises(TypeError, match=r"no parameter 'penalty'; give prior, .*horseshoe"):
@@ -173,7 +173,7 @@ def test_sgfs_by_name_is_exact_on_few_rows_and_never_refused():
     """Control variates would be, below some hundred rows."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
-    model = BayesianLinearRegressionSGFS("sgfs", burn_in=5, thin=1, **SHORT).fit(X, y)
+    model = BayesianLinearRegression("sgfs", burn_in=5, thin=1, **SHORT).fit(X, y)
     assert model.sampler_.variance_reduction is None
     assert model.sampler_.structure == "full"
     assert "exact for any number of rows" in model.sampler_reason_
@@ -182,7 +182,7 @@ def test_sgfs_by_name_is_exact_on_few_rows_and_never_refused():
 def test_names_have_no_full_matrices_above_a_thousand_parameters():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((1020, 340)), rng.integers(3, size=1020)
-    model = BayesianLogisticRegressionSGFS("sgfs", prior_precision=1.0, burn_in=8, thin=1, **SHORT)
+    model = BayesianLogisticRegression("sgfs", prior_precision=1.0, burn_in=8, thin=1, **SHORT)
     model.set_params(n_chains=1, n_draws=4).fit(X, y)
     assert model.sampler_.structure == "kron"
     assert "1023 parameters are too many for full matrices" in model.sampler_reason_
@@ -206,7 +206,7 @@ def test_names_are_the_same_in_capitals(cls):
 
 def test_underdamped_langevin_by_name_is_the_default_or_refused_in_its_own_words(iris):
     X, y = iris[0][:120], iris[1][:120]  # without equal rows, which only the default merges
-    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT)
+    model = BayesianLogisticRegression(prior_precision=1.0, **SHORT)
     default, named = (
         clone(model).set_params(sampler=s).fit(X, y == 1) for s in (None, "Underdamped_Langevin")
     )

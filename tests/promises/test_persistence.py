@@ -17,8 +17,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from skbayes_sg import (
     BayesianBinomialRegressor,
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
@@ -46,9 +46,9 @@ LABELS = np.where(X[:, 0] + RNG.logistic(size=200) > 0, "yes", "no")
 NUMBERS = X[:, 0] + RNG.standard_normal(200)
 COUNTS = np.floor(np.exp(NUMBERS))
 MODELS = [
-    BayesianLogisticRegressionSGFS(**SHORT),
-    BayesianLinearRegressionSGFS(**SHORT),
-    BayesianLinearRegressionSGFS(noise_variance=1.0, **SHORT),
+    BayesianLogisticRegression(**SHORT),
+    BayesianLinearRegression(**SHORT),
+    BayesianLinearRegression(noise_variance=1.0, **SHORT),
     BayesianMLPClassifier((3,), **SHORT),
     BayesianMLPRegressor((3,), **SHORT),
     DRBMClassifier(3, **SHORT),
@@ -87,7 +87,7 @@ def test_a_pickle_holds_the_draws_once(model):
 def test_the_file_of_a_default_fit_is_less_than_a_megabyte():
     rows = RNG.standard_normal((2000, 50))
     y = rows[:, 0] + RNG.logistic(size=2000) > 0
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, y)
+    model = BayesianLogisticRegression(random_state=0).fit(rows, y)
     assert model.draws_.shape == (32, 40, 51)
     assert len(pickle.dumps(model)) / 1e6 < 0.85
 
@@ -150,7 +150,7 @@ def test_a_file_of_another_format_is_refused(model, monkeypatch):
 
 
 def test_a_file_without_a_format_is_refused_too():
-    model = BayesianLogisticRegressionSGFS()
+    model = BayesianLogisticRegression()
     with pytest.raises(ValueError, match=r"written by skbayes_sg before 0\.1\.0 in format 0"):
         model.__setstate__(dict(vars(model)))
 
@@ -255,8 +255,8 @@ OTHERS = [
     (BayesianGammaRegressor(**SHORT), np.exp(NUMBERS)),
     (BayesianRobustRegressor(**SHORT), NUMBERS),
     (BayesianOrdinalClassifier(**SHORT), np.digitize(NUMBERS, [-1, 1])),
-    (BayesianLogisticRegressionSGFS(prior="horseshoe", **SHORT), LABELS),
-    (BayesianLinearRegressionSGFS(prior_groups="feature", **SHORT), NUMBERS),
+    (BayesianLogisticRegression(prior="horseshoe", **SHORT), LABELS),
+    (BayesianLinearRegression(prior_groups="feature", **SHORT), NUMBERS),
 ]
 
 
@@ -289,7 +289,7 @@ def test_a_pipeline_of_a_data_frame_with_callbacks_comes_out_of_skops():
         (StandardScaler(), make_column_selector(dtype_include=float)),
         (OneHotEncoder(), make_column_selector(dtype_exclude=float)),
     )
-    model = BayesianLogisticRegressionSGFS(**SHORT).set_callbacks(TimeLimit(60), ConvergenceStop())
+    model = BayesianLogisticRegression(**SHORT).set_callbacks(TimeLimit(60), ConvergenceStop())
     one = make_pipeline(columns, model).fit(frame, LABELS)
     twin = io.loads(io.dumps(one), trusted=trusted_types())
     np.testing.assert_array_equal(twin.predict_proba(frame), one.predict_proba(frame))
@@ -313,13 +313,13 @@ def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) == 2
     names = {}
-    monkeypatch.setattr(BayesianLogisticRegressionSGFS, "fit", short_fit)
+    monkeypatch.setattr(BayesianLogisticRegression, "fit", short_fit)
     for block in blocks:
         exec(compile(block, "persistence.md", "exec"), names)
     assert names["model"].draws_.dtype == np.float32
 
 
-FIT = BayesianLogisticRegressionSGFS.fit
+FIT = BayesianLogisticRegression.fit
 
 
 def short_fit(model, *data):

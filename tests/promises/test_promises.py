@@ -21,8 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
@@ -37,20 +37,20 @@ from skbayes_sg.priors import StudentT
 from skbayes_sg.samplers import SGFS, SGHMC, SGLD, UnderdampedLangevin
 
 OF_COUNTS = (BayesianNegativeBinomialRegressor, BayesianPoissonRegressor, OfManyTrials)
-CLASSIFIERS = (BayesianLogisticRegressionSGFS, BayesianOrdinalClassifier)
-REGRESSORS = (BayesianLinearRegressionSGFS, BayesianRobustRegressor)
+CLASSIFIERS = (BayesianLogisticRegression, BayesianOrdinalClassifier)
+REGRESSORS = (BayesianLinearRegression, BayesianRobustRegressor)
 LINEAR = (*REGRESSORS, *CLASSIFIERS, *OF_COUNTS)
 SHORT = {"n_chains": 3, "n_draws": 8, "burn_in": 8, "thin": 2, "random_state": 0}
 MINIBATCHES = SGFS(structure="diag", alpha=2.0, batch_size=30)
 CONTROLLED = UnderdampedLangevin(batch_size=32)
 EM = VariationalEM(n_updates=12)
 MODELS = {
-    "logistic": BayesianLogisticRegressionSGFS(**SHORT),
-    "logistic, minibatches": BayesianLogisticRegressionSGFS(MINIBATCHES, **SHORT),
-    "logistic, control variates": BayesianLogisticRegressionSGFS(CONTROLLED, **SHORT),
-    "linear": BayesianLinearRegressionSGFS(**SHORT),
-    "linear, minibatches": BayesianLinearRegressionSGFS(MINIBATCHES, **SHORT),
-    "linear, learned prior": BayesianLinearRegressionSGFS(prior_precision=EM, **SHORT),
+    "logistic": BayesianLogisticRegression(**SHORT),
+    "logistic, minibatches": BayesianLogisticRegression(MINIBATCHES, **SHORT),
+    "logistic, control variates": BayesianLogisticRegression(CONTROLLED, **SHORT),
+    "linear": BayesianLinearRegression(**SHORT),
+    "linear, minibatches": BayesianLinearRegression(MINIBATCHES, **SHORT),
+    "linear, learned prior": BayesianLinearRegression(prior_precision=EM, **SHORT),
     "robust": BayesianRobustRegressor(**SHORT),
     "ordinal": BayesianOrdinalClassifier(categories=["cold", "mild", "hot"], **SHORT),
     "Poisson": BayesianPoissonRegressor(**SHORT),
@@ -679,7 +679,7 @@ def test_the_warning_of_draws_that_fill_the_memory_names_the_users_line(model, m
 
 def test_a_long_fit_is_announced(monkeypatch):
     """From the time that its steps are expected to take, which a busy machine does not change."""
-    model = BayesianLogisticRegressionSGFS(random_state=0)
+    model = BayesianLogisticRegression(random_state=0)
     X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
     monkeypatch.setattr("skbayes_sg.inference.sample.seconds", lambda *given: LONG + 1)
     with pytest.warns(UserWarning, match="the chains will take about 1 minute on one core"):

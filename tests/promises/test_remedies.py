@@ -24,8 +24,8 @@ import skbayes_sg
 from skbayes_sg import (
     AbstentionDisplay,
     BayesianBinomialRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianOrdinalClassifier,
@@ -63,11 +63,11 @@ LEVELS = pd.get_dummies(pd.Series(TOWN)).astype(float).add_prefix("town__").assi
 
 
 def logistic(**changes):
-    return BayesianLogisticRegressionSGFS(**GIVEN | changes)
+    return BayesianLogisticRegression(**GIVEN | changes)
 
 
 def linear(**changes):
-    return BayesianLinearRegressionSGFS(**GIVEN | changes)
+    return BayesianLinearRegression(**GIVEN | changes)
 
 
 def poisson(**changes):
@@ -94,7 +94,7 @@ def fitted(kind):
         "counts": lambda: poisson().fit(X, COUNTS),
         "shares": lambda: BayesianBinomialRegressor(**SHORT).fit(X, COUNTS % 20, trials=20),
         "ordered": lambda: ordinal(["cold", "mild", "hot"]).fit(X, THREE),
-        "raw": lambda: BayesianLogisticRegressionSGFS(**SHORT).fit(*cancer()),
+        "raw": lambda: BayesianLogisticRegression(**SHORT).fit(*cancer()),
     }
     return models[kind]()
 
@@ -131,18 +131,18 @@ CASES = {
     # -- constructors --
     "C": (
         "give prior_precision=1 / C",
-        lambda: BayesianLogisticRegressionSGFS(C=0.1),
-        lambda: BayesianLogisticRegressionSGFS(prior_precision=1 / 0.1),
+        lambda: BayesianLogisticRegression(C=0.1),
+        lambda: BayesianLogisticRegression(prior_precision=1 / 0.1),
     ),
     "by position": (
         "give the others by keyword",
-        lambda: BayesianLogisticRegressionSGFS(None, 1.0, True),
-        lambda: BayesianLogisticRegressionSGFS(None, 1.0, fit_intercept=True),
+        lambda: BayesianLogisticRegression(None, 1.0, True),
+        lambda: BayesianLogisticRegression(None, 1.0, fit_intercept=True),
     ),
     "no layers": (
         "give at least one hidden layer, or use BayesianLogisticRegression",
         lambda: BayesianMLPClassifier((), **SHORT).fit(X, PAIR),
-        lambda: BayesianLogisticRegressionSGFS(**GIVEN).fit(X, PAIR),
+        lambda: BayesianLogisticRegression(**GIVEN).fit(X, PAIR),
     ),
     # -- X and y --
     "text": (

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
@@ -28,11 +28,11 @@ SINGLE = RNG.standard_normal((90, 3)).astype(np.float32)
 Z = SINGLE.astype(np.float64) @ [1, -0.5, 0] + RNG.standard_normal(90)
 COUNTS = RNG.poisson(np.exp(0.5 * Z))
 MODELS = {
-    BayesianLogisticRegressionSGFS: Z > 0,
+    BayesianLogisticRegression: Z > 0,
     BayesianOrdinalClassifier: np.digitize(Z, [-1, 1]),
     BayesianMLPClassifier: np.digitize(Z, [-1, 1]),
     DRBMClassifier: Z > 0,
-    BayesianLinearRegressionSGFS: Z,
+    BayesianLinearRegression: Z,
     BayesianRobustRegressor: Z,
     BayesianMLPRegressor: Z,
     BayesianPoissonRegressor: COUNTS,
@@ -105,7 +105,7 @@ def test_offsets_leave_the_precision_of_the_rows(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [BayesianLinearRegressionSGFS, BayesianRobustRegressor, BayesianMLPRegressor]
+    "kind", [BayesianLinearRegression, BayesianRobustRegressor, BayesianMLPRegressor]
 )
 def test_offsets_far_from_zero_keep_their_digits(kind):
     """Steps of float32 at 4e9 are 256."""
@@ -125,13 +125,13 @@ def test_counts_that_float32_does_not_have_stay_double():
 
 
 def test_no_probability_is_rounded_to_zero():
-    model = BayesianLogisticRegressionSGFS(prior_precision=1.0, **SHORT).fit(SINGLE, Z > 0)
+    model = BayesianLogisticRegression(prior_precision=1.0, **SHORT).fit(SINGLE, Z > 0)
     far = np.array([[300, -150, 0], [-300, 150, 0]], dtype=np.float32)
     assert (model.predict_proba(far) > 0).all()
     assert np.isfinite(model.predict_log_proba(far)).all()
 
 
-@pytest.mark.parametrize("kind", [BayesianLinearRegressionSGFS, BayesianRobustRegressor])
+@pytest.mark.parametrize("kind", [BayesianLinearRegression, BayesianRobustRegressor])
 def test_predictions_far_from_zero_stay_double(kind):
     """Steps of float32 at 4e9 are 256."""
     y = 4e9 + 50 * Z

@@ -27,8 +27,8 @@ from sklearn.utils.fixes import parse_version
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
@@ -47,7 +47,7 @@ SHORT = {"n_chains": 2, "n_draws": 50, "burn_in": 50, "random_state": 0}
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_html_shows_diagnostics_first():
     X = np.random.default_rng(0).standard_normal((200, 2))
-    model = BayesianLogisticRegressionSGFS(**SHORT)
+    model = BayesianLogisticRegression(**SHORT)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, X[:, 0] > 0)
     alone, within = model._repr_html_(), pipeline._repr_html_()
     assert "random_state" in alone
@@ -70,9 +70,9 @@ def test_html_links_to_the_page_of_the_class_if_there_is_a_site(site, monkeypatc
     if site:
         found["Project-URL"] = f"Documentation, {site}"
     monkeypatch.setattr(notebook, "metadata", lambda name: found)
-    shown = make_pipeline(StandardScaler(), BayesianLogisticRegressionSGFS())._repr_html_()
-    pages = re.findall(r'href="([^"]*BayesianLogisticRegressionSGFS[^"]*)"', shown)
-    page = "https://example.org/api/generated/skbayes_sg.BayesianLogisticRegressionSGFS.html"
+    shown = make_pipeline(StandardScaler(), BayesianLogisticRegression())._repr_html_()
+    pages = re.findall(r'href="([^"]*BayesianLogisticRegression[^"]*)"', shown)
+    page = "https://example.org/api/generated/skbayes_sg.BayesianLogisticRegression.html"
     assert {each.partition("#")[0] for each in pages} == ({page} if site else set())
     assert "code.example.org" not in shown
 
@@ -109,8 +109,8 @@ def every_check_of(*estimators):
 
 @pytest.mark.filterwarnings("ignore")  # tiny and odd data: the warnings are expected
 @every_check_of(
-    BayesianLogisticRegressionSGFS(**TINY),
-    BayesianLinearRegressionSGFS(**TINY),
+    BayesianLogisticRegression(**TINY),
+    BayesianLinearRegression(**TINY),
     BayesianPoissonRegressor(**GIVEN),
     BayesianNegativeBinomialRegressor(**GIVEN),
     OfManyTrials(**GIVEN),
@@ -137,11 +137,11 @@ def test_estimator_checks_at_other_settings(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @every_check_of(
-    BayesianLogisticRegressionSGFS(**TINY, prior="horseshoe"),
-    BayesianLinearRegressionSGFS(**TINY, prior="student_t"),
-    BayesianLinearRegressionSGFS(**TINY, noise_variance=1.0, fit_intercept=False),
+    BayesianLogisticRegression(**TINY, prior="horseshoe"),
+    BayesianLinearRegression(**TINY, prior="student_t"),
+    BayesianLinearRegression(**TINY, noise_variance=1.0, fit_intercept=False),
     BayesianMLPClassifier((5,), "relu", **ALONE),
-    BayesianLogisticRegressionSGFS("sgfs", **GIVEN | {"burn_in": 200}),  # for weights of 1e7 to 1
+    BayesianLogisticRegression("sgfs", **GIVEN | {"burn_in": 200}),  # for weights of 1e7 to 1
 )
 def test_estimator_checks_at_more_settings(estimator, check):
     check(estimator)
@@ -150,8 +150,8 @@ def test_estimator_checks_at_more_settings(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @every_check_of(
-    BayesianLogisticRegressionSGFS(),
-    BayesianLinearRegressionSGFS(),
+    BayesianLogisticRegression(),
+    BayesianLinearRegression(),
     BayesianPoissonRegressor(),
     BayesianNegativeBinomialRegressor(),
     OfManyTrials(),
@@ -186,12 +186,12 @@ def pipeline():
     columns = make_column_transformer(
         (StandardScaler(), ["age", "income"]), (OneHotEncoder(), ["city", "job"])
     )
-    return make_pipeline(columns, BayesianLogisticRegressionSGFS(SGFS(), **SHORT))
+    return make_pipeline(columns, BayesianLogisticRegression(SGFS(), **SHORT))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_grid_search_in_a_pipeline(table, pipeline):
-    name = "bayesianlogisticregressionsgfs"
+    name = "bayesianlogisticregression"
     grid = [
         {f"{name}__sampler__alpha": [0.0, 2.0], f"{name}__prior_precision": [0.1, 10.0]},
         {
@@ -213,13 +213,13 @@ def test_grid_search_in_a_pipeline(table, pipeline):
 def test_refused_and_diverging_settings_score_nan_in_a_search(table, pipeline):
     """One is refused before any step, the other stopped on its way; the search goes on."""
     grid = {
-        "bayesianlogisticregressionsgfs__sampler": [
+        "bayesianlogisticregression__sampler": [
             SGLD(step_size=1e3),
             SGLD(step_size=lambda t: 1e3),
             SGFS(),
         ]
     }
-    pipeline.set_params(bayesianlogisticregressionsgfs__prior_precision=10.0)
+    pipeline.set_params(bayesianlogisticregression__prior_precision=10.0)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         search = GridSearchCV(pipeline, grid, cv=2).fit(*table)
@@ -261,7 +261,7 @@ def test_chunks_reach_the_classifiers_of_pairs_of_classes(of_pairs, first):
     rng = np.random.default_rng(0)
     y = np.arange(300) % 3
     X = rng.standard_normal((300, 2)) + 4 * np.array([[0, 0], [0, 1], [1, 0]])[y]
-    model = of_pairs(BayesianLogisticRegressionSGFS(**SHORT))
+    model = of_pairs(BayesianLogisticRegression(**SHORT))
     if first == "fit":
         model.fit(X[:150], y[:150])
     else:
@@ -276,7 +276,7 @@ def test_chunks_reach_an_estimator_that_selects_columns_or_has_one_output_of_sev
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 5))
     Y = (2 * X[:, :2] + rng.logistic(size=(300, 2)) > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(**SHORT)
+    model = BayesianLogisticRegression(**SHORT)
     selected, several = SelectFromModel(model), MultiOutputClassifier(model)
     for rows in np.array_split(np.arange(300), 3):
         selected.partial_fit(X[rows], Y[rows, 0], classes=[0, 1])
@@ -287,7 +287,7 @@ def test_chunks_reach_an_estimator_that_selects_columns_or_has_one_output_of_sev
 
 
 def test_clone_and_nested_parameters():
-    model = BayesianLogisticRegressionSGFS(SGFS(alpha=1.0))
+    model = BayesianLogisticRegression(SGFS(alpha=1.0))
     model.set_params(sampler__alpha=3.0, sampler__structure="diag")
     assert clone(model).sampler.get_params()["alpha"] == 3.0
     assert model.sampler is not clone(model).sampler
@@ -298,7 +298,7 @@ def test_the_sampler_given_is_not_touched_where_it_leaves_a_choice(table, pipeli
     sampler = UnderdampedLangevin()
     given, before = sampler.get_params(), leaves(sampler)
     pipeline.set_params(
-        bayesianlogisticregressionsgfs__sampler=sampler, bayesianlogisticregressionsgfs__n_draws=5
+        bayesianlogisticregression__sampler=sampler, bayesianlogisticregression__n_draws=5
     )
     pipeline.fit(*table)
     assert pipeline[-1].sampler is sampler

@@ -9,8 +9,8 @@ from sklearn.base import clone, is_classifier
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
@@ -25,14 +25,14 @@ SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 20, "thin": 1, "random_state":
 NETWORK = SHORT | {"burn_in": 40}
 BALANCED = {"class_weight": "balanced"}
 MODELS = {
-    "logistic": BayesianLogisticRegressionSGFS(**SHORT),
-    "logistic, balanced": BayesianLogisticRegressionSGFS(**BALANCED, **SHORT),
-    "logistic, precision given": BayesianLogisticRegressionSGFS(
+    "logistic": BayesianLogisticRegression(**SHORT),
+    "logistic, balanced": BayesianLogisticRegression(**BALANCED, **SHORT),
+    "logistic, precision given": BayesianLogisticRegression(
         prior_precision=1.0, **BALANCED, **SHORT
     ),
-    "horseshoe, balanced": BayesianLogisticRegressionSGFS(prior="horseshoe", **BALANCED, **SHORT),
+    "horseshoe, balanced": BayesianLogisticRegression(prior="horseshoe", **BALANCED, **SHORT),
     "ordinal, balanced": BayesianOrdinalClassifier(**BALANCED, **SHORT),
-    "linear": BayesianLinearRegressionSGFS(**SHORT),
+    "linear": BayesianLinearRegression(**SHORT),
     "robust": BayesianRobustRegressor(**SHORT),
     "Poisson": BayesianPoissonRegressor(**SHORT),
     "Gamma": BayesianGammaRegressor(**SHORT),

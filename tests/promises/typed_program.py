@@ -13,9 +13,7 @@ from skbayes_sg import (
     BayesianBinomialRegressor,
     BayesianGammaRegressor,
     BayesianLinearRegression,
-    BayesianLinearRegressionSGFS,
     BayesianLogisticRegression,
-    BayesianLogisticRegressionSGFS,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
@@ -47,10 +45,10 @@ Both = tuple[Array, Array]
 def program(X: Array, y: Array) -> None:
     """It is read, and never run."""
     line = BayesianLinearRegression(prior_precision=1.0)
-    assert_type(line.fit(X, y), BayesianLinearRegressionSGFS)
-    assert_type(line.partial_fit(X, y), BayesianLinearRegressionSGFS)
-    assert_type(line.set_params(thin=2), BayesianLinearRegressionSGFS)
-    assert_type(line.compact(), BayesianLinearRegressionSGFS)
+    assert_type(line.fit(X, y), BayesianLinearRegression)
+    assert_type(line.partial_fit(X, y), BayesianLinearRegression)
+    assert_type(line.set_params(thin=2), BayesianLinearRegression)
+    assert_type(line.compact(), BayesianLinearRegression)
     assert_type(line.fit(X, y).predict(X), Array)
     assert_type(line.predict(X, return_std=True), Both)
     assert_type(line.predict(X, return_std=False), Array)
@@ -87,9 +85,9 @@ def misspelt() -> None:
     BayesianBinomialRegressor(random_sate=0)  # type: ignore[call-arg]
     BayesianGammaRegressor(random_sate=0)  # type: ignore[call-arg]
     BayesianLinearRegression(random_sate=0)  # type: ignore[call-arg]
-    BayesianLinearRegressionSGFS(random_sate=0)  # type: ignore[call-arg]
+    BayesianLinearRegression(random_sate=0)  # type: ignore[call-arg]
     BayesianLogisticRegression(random_sate=0)  # type: ignore[call-arg]
-    BayesianLogisticRegressionSGFS(random_sate=0)  # type: ignore[call-arg]
+    BayesianLogisticRegression(random_sate=0)  # type: ignore[call-arg]
     BayesianMLPClassifier(random_sate=0)  # type: ignore[call-arg]
     BayesianMLPRegressor(random_sate=0)  # type: ignore[call-arg]
     BayesianNegativeBinomialRegressor(random_sate=0)  # type: ignore[call-arg]

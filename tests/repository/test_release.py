@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 import skbayes_sg
 X, y = load_breast_cancer(return_X_y=True)
-model = skbayes_sg.BayesianLogisticRegressionSGFS(random_state=0).fit(scale(X), y)
+model = skbayes_sg.BayesianLogisticRegression(random_state=0).fit(scale(X), y)
 assert model.score(scale(X), y) > 0.95
 print(skbayes_sg.__version__, skbayes_sg.__file__)
 """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import mode_from_zero
 
-from skbayes_sg import BayesianLogisticRegressionSGFS, theory
+from skbayes_sg import BayesianLogisticRegression, theory
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
@@ -187,15 +187,13 @@ def test_more_than_a_thousand_parameters_of_many_classes(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4))
     y = (X @ rng.standard_normal((4, 3)) + rng.gumbel(size=(300, 3))).argmax(axis=1)
-    wide = BayesianLogisticRegressionSGFS(random_state=0, n_draws=125, prior_precision=1.0).fit(
-        X, y
-    )
+    wide = BayesianLogisticRegression(random_state=0, n_draws=125, prior_precision=1.0).fit(X, y)
     assert isinstance(wide.sampler_, UnderdampedLangevin)
     assert wide.sampler_.batch_size == 300
     monkeypatch.undo()
-    full = BayesianLogisticRegressionSGFS(
-        "hmc", random_state=0, n_draws=500, prior_precision=1.0
-    ).fit(X, y)
+    full = BayesianLogisticRegression("hmc", random_state=0, n_draws=500, prior_precision=1.0).fit(
+        X, y
+    )
     sd = full.draws_.std(axis=(0, 1))
     # some 2,000 effective draws each: 6 Monte Carlo errors of their difference
     np.testing.assert_allclose(wide.draws_.std(axis=(0, 1)), sd, rtol=6 / math.sqrt(2000))
@@ -209,7 +207,7 @@ def test_steps_of_all_rows_measure_no_noise(monkeypatch):
 
     monkeypatch.setattr("skbayes_sg.posterior.control_variates.PoolRows.noise", refuse)
     X = np.random.default_rng(0).standard_normal((100, 3))
-    model = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0).fit(
+    model = BayesianLogisticRegression(random_state=0, prior_precision=1.0).fit(
         X, X[:, 0] + X[:, 1] ** 2 > 0.5
     )
     assert model.sampler_.batch_size == 100

@@ -29,8 +29,8 @@ from sklearn.base import clone, is_classifier
 from skbayes_sg import (
     BayesianBinomialRegressor,
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
@@ -339,7 +339,7 @@ OWN = {
         "categories": st.sampled_from([None, None, [0, 1], ["a", "b"], ["b", "a", "c"], 3, "ab"]),
         "class_weight": CLASS_WEIGHTS,
     },
-    BayesianLogisticRegressionSGFS: {
+    BayesianLogisticRegression: {
         "class_weight": CLASS_WEIGHTS,
         "fit_intercept": st.booleans(),
         "intercept_precision": INTERCEPTS,
@@ -349,7 +349,7 @@ OWN = {
         "prior": SHRINKAGE,
         "forgetting_factor": FORGETTING,
     },
-    BayesianLinearRegressionSGFS: {
+    BayesianLinearRegression: {
         "fit_intercept": st.booleans(),
         "intercept_precision": INTERCEPTS,
         "noise_variance": st.sampled_from([None, None, 1.0, 1e-12, 1e12, 1e300, 0.0]),
