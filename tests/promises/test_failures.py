@@ -405,7 +405,7 @@ class Calls:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("interruptible", "as_drawn")  # some draws have a map of their own
 @EACH
 def test_an_interrupt_at_any_moment_leaves_the_model_as_it_was_or_with_fewer_draws(model):
     """Forty signals, evenly over the calls of functions of a fit."""
