@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -36,6 +37,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, real_array, require_choice, require_level
 
 _CENTRAL = 0.95  # of an interval that stands for a standard deviation where there is none
+_IN_CACHE = 1 << 20  # bytes of outputs, of which several copies are made
 NO_WEIGHT = "sample_weight is zero for all rows; at least one row needs a positive weight"
 
 _CONSTANT = (
@@ -355,6 +357,14 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
                     rounded, found[:, :start] = each, before
             found[:, start:stop] = rounded
         return found if n_columns == X.shape[0] else found.reshape(len(draws), X.shape[0], -1)
+
+    def _cumulants(self, X, *, offset=None, exposure=None) -> Iterator[NDArray]:
+        """Of y of blocks of rows, under the draws of `predict_draws`: (4, draws, n, responses)."""
+        model, X, draws, weights, _ = self._mixture(X, offset, exposure)
+        for outputs in outputs_of(model, X, alike(draws, weights), _IN_CACHE):
+            with np.errstate(over="ignore"):
+                found = model.cumulants(outputs)
+            yield found.reshape(*found.shape[:2], -1, getattr(model, "n_responses", 1))
 
     def _mixture(self, X, offset, exposure) -> Mixture:
         """Distributions of y under the draws that count."""

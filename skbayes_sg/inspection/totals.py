@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,15 @@ from skbayes_sg.inspection.names import labels_by
 from skbayes_sg.inspection.responses import REMEDY, given_of, rows_of, table_of_outputs
 from skbayes_sg.inspection.summary import figures_of
 from skbayes_sg.linalg.sizes import elements_at_a_time
+
+_CLOSE = 1e-3
+"""Largest error of the probabilities of a sum whose first three cumulants alone are right.
+
+That of Monte Carlo, of 2,000 draws, is 3.5e-3 at the ends of an interval of 95 %.
+"""
+_OF_FOURTH = 0.551 / 24
+"""The largest ``|He_3(x)| phi(x) / 24``, that of a difference of excess kurtoses (Edgeworth)."""
+_LEAST_SKEWNESS = 1e-6
 
 
 def totals(
@@ -64,6 +74,13 @@ def totals(
     are added up, so that what the rows share, the parameters, does not cancel, and what is each
     row's own does.
 
+    Given a draw, the new observations of rows are independent, so that cumulants of their sum are
+    sums of theirs. A sum is drawn at once, with its first three cumulants, where the fourth says
+    that this changes no probability by more than 0.001: from some hundred rows on, for most
+    regressions. Others are sums of observations that are drawn row by row: those of groups of few
+    rows, of classes and successes, of `BayesianRobustRegressor`, and of families of your own
+    without `cumulants`.
+
     Examples
     --------
     >>> import numpy as np
@@ -86,17 +103,20 @@ def totals(
     known = {"offset": offset, "exposure": exposure, "trials": trials}
     taken = given_of(estimator.predict_draws, **known)
     given = {name: np.asarray(each) for name, each in taken.items()}
-    rng, total = np.random.default_rng(0), None
-    n_blocks = 1 + n_rows * estimator.draws_[..., 0].size // elements_at_a_time()
-    for some in np.array_split(np.arange(n_rows), min(n_rows, n_blocks)):
-        of_some = {name: each[some] if each.ndim else each for name, each in given.items()}
-        block = frames.take(rows, some)
-        block = block if before is None else before.transform(block)
-        drawn = estimator.predict_draws(block, kind, random_state=rng, **of_some)
-        each = _numbers(estimator, drawn, kind)
-        groups = (member[some][:, None] == np.arange(len(labels))).astype(np.float64)
-        part = np.einsum("snk,ng->sgk", each, groups, optimize=True)
-        total = part if total is None else total + part
+    rng, parts = np.random.default_rng(0), _Parts(estimator, before, rows, member, given)
+    singly, total = np.ones(len(labels), bool), None
+    if kind == "observation" and getattr(estimator.model_, "has_cumulants", False):
+        cumulants = parts.added(estimator._cumulants)
+        total, close = _drawn_at_once(cumulants, estimator.model_.counts, rng)
+        singly = ~close
+    if singly.any():
+
+        def each_row(X: Any, **some: Any) -> Iterator[NDArray]:
+            drawn = estimator.predict_draws(X, kind, random_state=rng, **some)
+            yield _numbers(estimator, drawn, kind)
+
+        one_by_one = parts.added(each_row, singly)
+        total = one_by_one if total is None else np.where(singly[:, None], one_by_one, total)
     assert total is not None
     flat = total.reshape(1, len(total), -1)
     weights = np.full(len(total), 1 / len(total))
@@ -106,6 +126,66 @@ def totals(
     words = [str(label) for label in labels]
     counts = dict(zip(words, np.bincount(member).tolist(), strict=True))
     return table_of_outputs(estimator, ["by"], [(word,) for word in words], columns, counts)
+
+
+def _drawn_at_once(
+    cumulants: NDArray, counts: bool, rng: np.random.Generator
+) -> tuple[NDArray, NDArray]:
+    """Sums of independent numbers from their cumulants, (4, ...), and of which groups they hold.
+
+    A Gamma variable, shifted and scaled, has the first three. It is right for normal and equal
+    Gamma variables; elsewhere the fourth says how wrong it is, and its square what comes next. Of
+    counts the variable is rounded, which adds 1 / 12 to its variance.
+    """
+    mean, variance, third, fourth = cumulants
+    with np.errstate(all="ignore"):  # what is not finite does not hold
+        variance = variance - counts / 12
+        skewness, excess = third / variance**1.5, fourth / variance**2
+        error = _OF_FOURTH * (np.abs(excess - 1.5 * skewness**2) + excess**2)
+        holds = ((error <= _CLOSE) & (variance > 0)).all(axis=(0, 2))
+        root = np.maximum(0.5 * skewness, _LEAST_SKEWNESS)[:, holds]
+        shape = root**-2
+        total = np.zeros(mean.shape)
+        standard = (rng.standard_gamma(shape) - shape) * root
+        drawn = mean[:, holds] + np.sqrt(variance[:, holds]) * standard
+        total[:, holds] = np.maximum(np.rint(drawn), 0) if counts else drawn
+    return total, holds
+
+
+class _Parts(NamedTuple):
+    """Rows whose predictions are added up by group, in blocks that memory holds."""
+
+    estimator: Any
+    before: Any
+    rows: Any
+    member: NDArray
+    given: dict[str, NDArray]
+
+    def added(
+        self, of_block: Callable[..., Iterator[NDArray]], wanted: NDArray | None = None
+    ) -> NDArray:
+        """Sums over rows of what blocks of them give, piece by piece, (..., rows, outputs).
+
+        They are (..., groups, outputs), and 0 of groups that are not `wanted`.
+        """
+        n_groups, total = self.member.max() + 1, np.zeros(0)
+        order = np.argsort(self.member, kind="stable")  # rows of a group are neighbours
+        if wanted is not None:
+            order = order[wanted[self.member[order]]]
+        n_blocks = 1 + len(order) * self.estimator.draws_[..., 0].size // elements_at_a_time()
+        for some in np.array_split(order, min(len(order), n_blocks)):
+            of_some = {name: a[some] if a.ndim else a for name, a in self.given.items()}
+            block = frames.take(self.rows, some)
+            block = block if self.before is None else self.before.transform(block)
+            stop = 0
+            for each in of_block(block, **of_some):
+                start, stop = stop, stop + each.shape[-2]
+                group = self.member[some[start:stop]]
+                if not total.size:
+                    total = np.zeros((*each.shape[:-2], n_groups, each.shape[-1]))
+                (first,) = np.nonzero(np.diff(group, prepend=-1))
+                total[..., group[first], :] += np.add.reduceat(each, first, -2, np.float64)
+        return total
 
 
 def _numbers(estimator: Any, drawn: NDArray, kind: str) -> NDArray:

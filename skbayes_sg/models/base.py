@@ -323,6 +323,22 @@ class Response(Model):
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         """A y of each row, (chains, n)."""
 
+    def cumulants(self, outputs: NDArray) -> NDArray:
+        """The first four of y, (4, chains, n), which add up in sums of rows.
+
+        Optional: sums of a model without them are drawn row by row.
+        """
+        raise NotImplementedError
+
+    @property
+    def has_cumulants(self) -> bool:
+        """Whether there are `cumulants` of what `draw` draws, and not of a base class's y."""
+        kinds = [vars(kind) for kind in type(self).__mro__]
+        first = [
+            next(k for k, kind in enumerate(kinds) if n in kind) for n in ("cumulants", "draw")
+        ]
+        return first[0] <= first[1]
+
 
 def notices_of_means(data: Data, remedy: str = "give their numbers as var_weights") -> list[str]:
     """A warning of weights that look like the numbers of observations of which y are means.

@@ -94,6 +94,14 @@ class Gamma(LogLink):
         nu = np.exp(-outputs[:, 1])
         return rng.gamma(nu, self.mean(outputs) / nu)
 
+    def cumulants(self, outputs: NDArray) -> NDArray:
+        """``(k - 1)! mu (phi mu)^(k - 1)``"""
+        mu = self.mean(outputs)
+        scale = np.exp(once(outputs[:, 1])) * mu
+        variance = mu * scale
+        third = 2 * variance * scale
+        return np.stack([mu, variance, third, 3 * third * scale])
+
 
 def diagonal(first: NDArray, second: NDArray) -> NDArray:
     """(chains, 2, 2, n)"""

@@ -162,6 +162,12 @@ class Linear(Predictor, Response):
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         return outputs[:, 0] + self.width(outputs) * rng.standard_normal(outputs[:, 0].shape)
 
+    def cumulants(self, outputs: NDArray) -> NDArray:
+        """None beyond the variance."""
+        found = np.zeros((4, *outputs[:, 0].shape))
+        found[0], found[1] = outputs[:, 0], self.variance(outputs)
+        return found
+
     # -- expansion around an anchor -----------------------------------------------------------
 
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:

@@ -281,6 +281,12 @@ class GaussianMLP(FeedForward, Response):
         noise = rng.standard_normal(outputs[:, 0].shape)
         return outputs[:, 0] + noise * np.exp(0.5 * outputs[:, 1])
 
+    def cumulants(self, outputs: NDArray) -> NDArray:
+        """None beyond the variance."""
+        found = np.zeros((4, *outputs[:, 0].shape))
+        found[0], found[1] = outputs[:, 0], self.variance(outputs)
+        return found
+
 
 def times_rows(coef: NDArray, X: NDArray) -> NDArray:
     """Products of weights (chains, units, features) with rows, (chains, units, n).

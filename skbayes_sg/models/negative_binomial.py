@@ -113,3 +113,10 @@ class NegativeBinomial(LogLink):
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         r = np.exp(-outputs[:, 1])
         return rng.poisson(rng.gamma(r, self.mean(outputs) / r))
+
+    def cumulants(self, outputs: NDArray) -> NDArray:
+        """Each is ``mu + phi mu^2`` times the derivative in mu of the one before (Morris 1982)."""
+        mu = self.mean(outputs)
+        q = np.exp(once(outputs[:, 1])) * mu
+        variance, square = mu * (1 + q), 6 * q * (1 + q)
+        return np.stack([mu, variance, variance * (1 + 2 * q), variance * (1 + square)])

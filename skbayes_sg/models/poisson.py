@@ -79,6 +79,11 @@ class Poisson(LogLink):
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         return rng.poisson(self.mean(outputs))
 
+    def cumulants(self, outputs: NDArray) -> NDArray:
+        """All are mu."""
+        mu = self.mean(outputs)
+        return np.broadcast_to(mu, (4, *mu.shape))
+
     # -- expansion around an anchor: what remains of y is nothing ------------------------------
 
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.stats import ks_2samp, nbinom
 
 from skbayes_sg import (
     BayesianLinearRegression,
@@ -9,6 +10,12 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
 )
 from skbayes_sg.inspection import totals
+from skbayes_sg.inspection.totals import _drawn_at_once
+from skbayes_sg.models.gamma import Gamma
+from skbayes_sg.models.linear import Linear
+from skbayes_sg.models.negative_binomial import NegativeBinomial
+from skbayes_sg.models.poisson import Poisson
+from skbayes_sg.models.student import Student
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 2))
@@ -87,3 +94,84 @@ def test_sums_have_exposures_and_columns_to_group_by():
         totals(model, frame)
     with pytest.raises(ValueError, match="by must have shape"):
         totals(model, frame, by=[1, 2], exposure=1)
+
+
+@pytest.mark.parametrize("n_rows", [1, 5, 50, 5000])
+@pytest.mark.parametrize("name", ["poisson", "negative_binomial", "gamma", "normal"])
+def test_sums_drawn_at_once_are_those_of_rows(name, n_rows, seed):
+    """Where cumulants hold, the Kolmogorov-Smirnov distance from sums of drawn rows is chance's."""
+    rng = np.random.default_rng(seed)
+    n_draws = 4000 if n_rows < 5000 else 1000
+    model = {
+        "poisson": Poisson,
+        "negative_binomial": NegativeBinomial,
+        "gamma": Gamma,
+        "normal": Linear,
+    }[name](2)
+    outputs = np.full((1, 1 if name == "poisson" else 2, n_rows), -1.5)
+    outputs[0, 0] = rng.uniform(-0.5, 0.5, n_rows)
+    cumulants = model.cumulants(outputs).sum(axis=-1)[..., None, None]
+    cumulants = np.repeat(cumulants, n_draws, axis=1)
+    total, holds = _drawn_at_once(cumulants, model.counts, rng)
+    assert model.has_cumulants
+    if n_rows <= 5:  # too few for most families; sums of normal variables are always normal
+        assert holds[0] == (name == "normal")
+    else:
+        assert holds[0]
+    if holds[0]:
+        rows = [model.draw(outputs, rng).sum() for _ in range(n_draws)]
+        assert ks_2samp(total[:, 0, 0], rows).pvalue > 1e-5
+        assert abs(total.mean() - cumulants[0, 0, 0, 0]) < 4.5 * total.std() / np.sqrt(n_draws)
+
+
+@pytest.mark.parametrize(("mu", "phi"), [(0.2, 0.5), (2.0, 0.5), (1.0, 3.0)])
+def test_cumulants_of_counts_are_those_of_their_probabilities(mu, phi):
+    y = np.arange(2000.0)
+    outputs = np.log([[[mu], [phi]]])
+    many = np.repeat(outputs, len(y), axis=2)
+    for model, given in ((Poisson(1), many[:, :1]), (NegativeBinomial(1), many)):
+        p = np.exp(model.value(given.copy(), y)[0])
+        mean = p @ y
+        second, third, fourth = (p @ (y - mean) ** k for k in (2, 3, 4))
+        expected = [mean, second, third, fourth - 3 * second**2]
+        found = model.cumulants(given[:, :, :1])[:, 0, 0]
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_the_error_of_sums_of_counts_is_what_was_promised():
+    """Beside the negative binomial distribution that a sum of equal rows has."""
+    n, mu, phi = np.array([100, 300]), 0.2, 0.5
+    cumulants = NegativeBinomial(1).cumulants(np.log([[[mu], [phi]]]))[:, :, 0] * n
+    cumulants = np.repeat(cumulants[:, None, :, None], 200_000, axis=1)
+    total, holds = _drawn_at_once(cumulants, True, np.random.default_rng(0))
+    assert holds.all()
+    for k, size in enumerate(n):
+        y = np.arange(200.0)
+        exact = nbinom.cdf(y, size / phi, 1 / (1 + phi * mu))
+        found = np.searchsorted(np.sort(total[:, k, 0]), y, side="right") / len(total)
+        chance = 4.5 * np.sqrt(exact * (1 - exact) / len(total))
+        assert (np.abs(found - exact) < 1e-3 + chance).all()
+
+
+def test_draws_of_another_kind_are_added_up_row_by_row():
+    class Doubled(Poisson):
+        def draw(self, outputs, rng):
+            return 2 * super().draw(outputs, rng)
+
+    assert Poisson(1).has_cumulants
+    assert not Doubled(1).has_cumulants
+    assert not Student(1).has_cumulants
+
+
+def test_groups_of_few_and_of_many_rows(monkeypatch):
+    rng = np.random.default_rng(2)
+    y = rng.poisson(np.exp(0.5 * X[:, 0]))
+    model = BayesianPoissonRegressor(random_state=0).fit(X, y)
+    group = np.where(np.arange(300) % 100 == 7, "few", "many")
+    at_once = totals(model, X, by=group)
+    monkeypatch.setattr(Poisson, "has_cumulants", False)
+    by_row = totals(model, X, by=group)
+    error = by_row["sd"] / np.sqrt(model.draws_[..., 0].size)
+    assert (abs(at_once["mean"] - by_row["mean"]) < 4.5 * np.sqrt(2) * error).all()
+    np.testing.assert_allclose(at_once["sd"], by_row["sd"], rtol=0.15)
+    assert at_once.attrs == {"few": 3, "many": 297}
