@@ -75,8 +75,8 @@ def totals(
     row's own does.
 
     Given a draw, the new observations of rows are independent, so that cumulants of their sum are
-    sums of theirs. A sum is drawn at once, with its first three cumulants, where the fourth says
-    that this changes no probability by more than 0.001: from some hundred rows on, for most
+    sums of theirs. A sum is drawn at once, with its first three cumulants, where the fourth
+    estimates that this changes probabilities by 0.001 at most: from some hundred rows on, for most
     regressions. Others are sums of observations that are drawn row by row: those of groups of few
     rows, of classes and successes, of `BayesianRobustRegressor`, and of families of your own
     without `cumulants`.

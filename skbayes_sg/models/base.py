@@ -340,6 +340,11 @@ class Response(Model):
         return first[0] <= first[1]
 
 
+def normal_cumulants(mean: NDArray, variance: NDArray) -> NDArray:
+    """(4, chains, n): none beyond the variance."""
+    return np.stack([mean, variance, np.zeros_like(mean), np.zeros_like(mean)])
+
+
 def notices_of_means(data: Data, remedy: str = "give their numbers as var_weights") -> list[str]:
     """A warning of weights that look like the numbers of observations of which y are means.
 

@@ -321,6 +321,17 @@ def _of_draws(model: Any, outputs: NDArray, rng: np.random.Generator) -> Iterato
     limit = error + _SPREAD * square
     with np.errstate(invalid="ignore"):
         yield from _compared("variance", variance, square, "that of draws", limit)
+    if model.has_cumulants:
+        found = model.cumulants(rows)[:, 0]
+        yield from _compared("cumulants[0]", found[0], model.mean(rows)[0], "mean")
+        yield from _compared("cumulants[1]", found[1], variance, "variance")
+        third, error = _mean_of((y - mean) ** 3)
+        limit = error + _SPREAD * np.abs(third)
+        yield from _compared("cumulants[2]", found[2], third, "that of draws", limit)
+        fourth, error = _mean_of((y - mean) ** 4)
+        limit = error + _SPREAD * fourth
+        wanted = fourth - 3 * variance**2
+        yield from _compared("cumulants[3]", found[3], wanted, "that of draws", limit)
     if not (np.isfinite(width := model.width(rows)) & (width > 0)).all():
         yield "width has numbers that are not positive and finite"
     yield from _of_distribution(model, rows, y)

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from skbayes_sg.data.columns import of_targets
 from skbayes_sg.data.rows import Data
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import Response, notices_of_means
+from skbayes_sg.models.base import Response, normal_cumulants, notices_of_means
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import NormalInverseGammaPrior, Prior
 
@@ -163,10 +163,7 @@ class Linear(Predictor, Response):
         return outputs[:, 0] + self.width(outputs) * rng.standard_normal(outputs[:, 0].shape)
 
     def cumulants(self, outputs: NDArray) -> NDArray:
-        """None beyond the variance."""
-        found = np.zeros((4, *outputs[:, 0].shape))
-        found[0], found[1] = outputs[:, 0], self.variance(outputs)
-        return found
+        return normal_cumulants(outputs[:, 0], self.variance(outputs))
 
     # -- expansion around an anchor -----------------------------------------------------------
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from skbayes_sg.linalg.scores import Factor, Scores
-from skbayes_sg.models.base import FREE, HIDDEN_VARIANCE, Network, Response
+from skbayes_sg.models.base import FREE, HIDDEN_VARIANCE, Network, Response, normal_cumulants
 from skbayes_sg.models.softmax import Categorical, sigmoid
 from skbayes_sg.priors import Prior
 
@@ -282,10 +282,7 @@ class GaussianMLP(FeedForward, Response):
         return outputs[:, 0] + noise * np.exp(0.5 * outputs[:, 1])
 
     def cumulants(self, outputs: NDArray) -> NDArray:
-        """None beyond the variance."""
-        found = np.zeros((4, *outputs[:, 0].shape))
-        found[0], found[1] = outputs[:, 0], self.variance(outputs)
-        return found
+        return normal_cumulants(outputs[:, 0], self.variance(outputs))
 
 
 def times_rows(coef: NDArray, X: NDArray) -> NDArray:

@@ -175,3 +175,20 @@ def test_groups_of_few_and_of_many_rows(monkeypatch):
     assert (abs(at_once["mean"] - by_row["mean"]) < 4.5 * np.sqrt(2) * error).all()
     np.testing.assert_allclose(at_once["sd"], by_row["sd"], rtol=0.15)
     assert at_once.attrs == {"few": 3, "many": 297}
+
+
+def test_draws_count_as_their_weights_say_in_sums_drawn_at_once():
+    """Those of weight 0 have no part: sums are around the lines of the others."""
+    counts = np.random.default_rng(1).poisson(np.exp(0.3 * Y))
+    model = BayesianPoissonRegressor(random_state=0).fit(X, counts)
+    n = model.draws_.shape[1]
+    late = np.arange(n) >= n // 2
+    model.draws_ = model.draws_ + np.where(late, 0.0, 1.0)[:, None]  # others predict e times more
+    model.draw_weights_ = late / late.sum()
+    flat = model.draws_[:, late].reshape(-1, 3)
+    sums = np.exp(X @ flat[:, :2].T + flat[:, 2]).sum(axis=0)
+    found, error = totals(model, X).iloc[0], np.sqrt((sums.var() + sums.mean()) / len(sums))
+    assert abs(found["mean"] - sums.mean()) < 4.5 * error
+    assert found["sd"] == pytest.approx(
+        np.sqrt(sums.var() + sums.mean()), rel=4.5 / np.sqrt(len(sums))
+    )

@@ -87,6 +87,18 @@ FAULTS = {
         of(Gamma, "observed_at", lambda found, *_: found * np.eye(2)[:, :, None]),
         r"observed_at\[:, 1, 0\] is 0 times minus the derivative",
     ),
+    "a variance in cumulants": (
+        of(NegativeBinomial, "cumulants", lambda found, *_: found * [[[1]], [[2]], [[1]], [[1]]]),
+        r"cumulants\[1\] is 2 times variance",
+    ),
+    "a third cumulant": (
+        of(Gamma, "cumulants", lambda found, *_: found * [[[1]], [[1]], [[2]], [[1]]]),
+        r"cumulants\[2\] is not that of draws",
+    ),
+    "a fourth cumulant": (
+        of(Poisson, "cumulants", lambda found, *_: found * [[[1]], [[1]], [[1]], [[9]]]),
+        r"cumulants\[3\] is not that of draws",
+    ),
     "information": (
         of(Student, "expected", lambda found, *_: 2 * found),
         r"expected\[:, 2, 2\] is not the mean of observed_at over draws",
