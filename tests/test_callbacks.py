@@ -280,7 +280,7 @@ def time_is_up_after(n_looks, monkeypatch):
 @pytest.mark.parametrize(
     ("n_looks", "cut"),
     [
-        (0, r"rounds of learning the prior precision \(0 of 4\)"),
+        (0, r"rounds of warm-up \(0 of 4\)"),
         (1, r"updates of the prior precision \(4 of 100\)"),
         (30, r"updates of the prior precision \(\d+ of 100\)"),
     ],

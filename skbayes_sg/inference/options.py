@@ -21,6 +21,7 @@ from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg.sizes import has_matrix, is_overhead
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.one_by_one import OneByOneTarget
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import RunLength
 from skbayes_sg.samplers.target import Target
@@ -101,7 +102,8 @@ class Options(NamedTuple):
             return int(self.n_chains)
         if sampler is None or target is None:
             return _MOST_CHAINS
-        if not (sampler.shares_rows or target.anchor is not None):
+        alone = not (sampler.shares_rows or target.anchor is not None)
+        if alone or isinstance(target, OneByOneTarget):
             return 8
         many = sampler.variance_reduction is not None and not has_matrix(target.posterior.dim)
         if many and not sampler.rejects:

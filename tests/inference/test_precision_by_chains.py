@@ -100,7 +100,7 @@ def test_chains_that_are_thrown_go_on_by_metropolis_steps(no_matrix, monkeypatch
 
 def test_a_precision_that_was_not_found_is_told_with_what_can_be_done(no_matrix, monkeypatch, seed):
     """Its chains are not those of n_chains, so that more of these are no remedy."""
-    monkeypatch.setattr("skbayes_sg.inference.warm_up._MOST_PRECISIONS", 1)
+    monkeypatch.setattr("skbayes_sg.inference.updates.Evidence.rounds", 1)
     rng = np.random.default_rng(seed)
     X = collinear(400, 60, rng, 10.0)
     y = rng.standard_normal(400)
@@ -115,7 +115,7 @@ def test_a_fit_whose_time_is_up_keeps_the_precision_that_it_has(no_matrix):
     X = rng.standard_normal((150, 30))
     y = (X[:, 0] + rng.logistic(size=150) > 0).astype(int)
     model = BayesianLogisticRegression(random_state=0)
-    with pytest.warns(UserWarning, match="time was up before the first draw.*rounds of learning"):
+    with pytest.warns(UserWarning, match="time was up before the first draw.*rounds of warm-up"):
         model.set_callbacks(TimeLimit(seconds=1e-9)).fit(X, y)
     learned = model._fit.engine.learned
     assert len(learned.path) == 1

@@ -77,7 +77,7 @@ def test_columns_that_never_occur_are_in_the_units_of_the_noise():
 
 
 def test_the_prior_is_learned_by_one_chain_of_each_group(no_small_ones, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.inference.warm_up._SELF_AVERAGING", 1000)
+    monkeypatch.setattr("skbayes_sg.inference.updates.SELF_AVERAGING", 1000)
     X, eta = every_column(300, 1200)
     y = eta + np.random.default_rng(4).standard_normal(300)
     em = VariationalEM(n_updates=60)

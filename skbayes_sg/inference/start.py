@@ -1,0 +1,207 @@
+"""From a start to chains: the mode, the sampler, the expansion of the posterior, starting points.
+
+A `Start` says what is known before chains move, and `begin` makes an engine of it. What rounds of
+burn-in tell is the next start (`warm_up`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skbayes_sg.chains.run import refuse_unstable, rows_touched, start_chains
+from skbayes_sg.chains.tuning import Tuned
+from skbayes_sg.inference.engine import Engine
+from skbayes_sg.inference.options import Choice, Options
+from skbayes_sg.inference.plan import Plan
+from skbayes_sg.inference.precision import LearnedPrecision
+from skbayes_sg.linalg import DIAGONAL
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.gaussian import (
+    InitialPoint,
+    Mode,
+    NormalPath,
+    expanded_twice,
+    posterior_mean,
+)
+from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
+from skbayes_sg.posterior.target import ChainTarget
+from skbayes_sg.posterior.targets import target_of, with_coordinates
+from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError
+from skbayes_sg.samplers.target import Target
+
+_SHARED_METRIC = 8  # chains of a group, where points of a few steps of many tell the metric
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What is known before chains move.
+
+    Attributes
+    ----------
+    options : Options
+        With the last points of chains that moved before, if there are any.
+    choice : Choice
+        The sampler.
+    posterior : Posterior
+        Under the precision that is given, or the present one of those that chains learn.
+    plan : Plan
+    learned : LearnedPrecision, optional
+        About where sampled precisions are.
+    initial : InitialPoint, optional
+        Near the mode; of coordinates of one coefficient at a time, where they are taken.
+    path : NormalPath, optional
+        Normal distributions under one precision, which bend its coordinates.
+    """
+
+    options: Options
+    choice: Choice
+    posterior: Posterior
+    plan: Plan
+    learned: LearnedPrecision | None = None
+    initial: InitialPoint | None = None
+    path: NormalPath | None = None
+
+    def with_fallback(self, why: str) -> Start:
+        """With the sampler that runs where this one cannot, and `why`."""
+        return replace(self, choice=self.plan.fallback(self.posterior, why))
+
+    def after(self, burnt: Engine, **changes: Any) -> Start:
+        """The next start, from the points where chains stopped."""
+        return replace(self, options=self.options._replace(last=burnt.last), **changes)
+
+
+def begin(start: Start) -> tuple[Engine, Target]:
+    """Start chains: mode, sampler, expansion, target, starting points.
+
+    Raises
+    ------
+    ValueError
+        If the sampler that the user gave refuses the posterior.
+    """
+    options, choice, posterior, plan = start.options, start.choice, start.posterior, start.plan
+    learned, initial, path = start.learned, start.initial, start.path
+    sampled = None if learned is None else learned.sampled
+    start_seed, chain_seed = options.spawn(2)
+    rng, last = np.random.default_rng(start_seed), options.last
+    sampler = clone(choice.sampler)
+    sampler.asked_for = choice.given
+    alone = None  # precisions that are sampled in coordinates of one coefficient at a time
+    if sampled is not None and sampler.rejects and is_one_by_one(posterior, sampled.scales):
+        alone = sampled
+    under = posterior
+    if learned is not None:
+        under = posterior.with_prior(posterior.prior.with_precision(learned.precision))
+    target: Target
+    if sampler.needs_closed_form:  # draws of a conjugate posterior need no start
+        rows = under.data.sample
+        mean = expanded_twice(under, under.model.guess(rows.y, rows.weight, rows.known))
+        target = target_of(under, mean, sampler, sampled)
+        theta = np.repeat(mean.theta, options.chains(sampler, target), axis=0)
+        theta = np.pad(theta, ((0, 0), (0, target.dim - under.dim)))
+        states = start_chains(sampler, target, theta, chain_seed)
+        length = options.length(sampler.run_length(states[0]))
+        return Engine(sampler, choice.reason, states, length, mean.passes, mean, learned), target
+
+    mode: Mode | None = None
+    anchor: Mode | None = None
+    centre: NDArray | None = None
+    if alone is not None:
+        # These coordinates are those of the given precision, about a point that is no mode: under a
+        # sparse prior that is at zero, and with more columns than rows it is far from where the
+        # posterior has its mass.
+        assert initial is not None
+        theta, centre = initial.theta, initial.theta
+        anchor = under.expand(theta, DIAGONAL)
+        target, reason = OneByOneTarget(posterior, alone, theta), choice.reason
+    else:
+        # The mode, and the sampler. With control variates the posterior is expanded near its mean.
+        # If it is too far from normal for them, another sampler takes over.
+        posterior = under
+        of_model = None if last is None else last[:, : posterior.dim]
+        theta, mode = plan.start(posterior, rng, options.chains(), of_model, initial)
+        centre, expandable = None if mode is None else mode.theta, True
+        if sampler.variance_reduction is not None and mode is not None:
+            anchor = posterior_mean(posterior, mode)
+        elif sampled is not None and sampler.follows_precision(posterior):
+            # unadjusted steps have one precision, where a matrix whitens the posterior
+            one = isinstance(sampled.scales, OnePrecision)
+            if sampler.rejects or (one and not is_one_by_one(posterior, sampled.scales)):
+                anchor = mode
+        try:
+            target = target_of(posterior, anchor, sampler, sampled, path)
+            why = sampler.refusal(target)
+            expandable = target.anchor is None or target.anchor.far_from_mode is None
+        except NoExpansionError as error:
+            why, expandable = str(error), False
+        if why is not None:
+            if choice.given:
+                raise ValueError(f"{why}; {WITHOUT_ANCHOR}")
+            choice = plan.fallback(posterior, why, expandable)
+            sampler = clone(choice.sampler)
+            sampler.asked_for = choice.given
+            if sampler.variance_reduction is None:  # else the expansion serves this one too
+                many = sampled is not None and not isinstance(sampled.scales, OnePrecision)
+                anchor = mode if many else None
+                target = target_of(posterior, anchor, sampler, sampled, path)
+            elif isinstance(target, ChainTarget) and target.joint is not None and not target.moves:
+                assert sampled is not None
+                target = with_coordinates(target.density, sampled, path)
+        reason = choice.reason + sampler.resolve_auto(target)
+        if learned is not None and target.sampled is not None:  # in coordinates with curves now
+            learned = replace(learned, sampled=target.sampled)
+
+    # Where the chains start, in the coordinates of the model, hyperparameters last: about the
+    # mode, or where those of an earlier fit stopped.
+    of_chain = np.arange(options.chains(sampler, target))
+    if last is not None and last.shape[1] >= target.dim:
+        theta = last[of_chain % len(last), : target.dim]
+    else:
+        theta = target.cloud(theta[of_chain % len(theta)], rng)
+    if last is None and centre is not None:
+        if sampler.starts_at_mode:
+            theta = np.repeat(centre, len(theta), axis=0)
+        elif sampler.rejects:
+            theta = _off_walls(target, theta, target.centred(centre))
+
+    # Start them, after short runs where these choose parameters.
+    if choice.tune is None:
+        fewest = 1 if alone is None else _SHARED_METRIC
+        tuned = Tuned(sampler, start_chains(sampler, target, theta, chain_seed, fewest))
+    else:
+        tuned = choice.tune(sampler, target, theta, chain_seed, options.n_jobs)
+    sampler, states, remark, notes = tuned
+    if mode is not None:  # elsewhere the linear part of a step says little of the step
+        refuse_unstable(sampler, target, states[0])
+    passes = rows_touched(sampler, states) / posterior.data.n_rows
+    if anchor is not None:
+        passes += anchor.passes + 1
+    elif mode is not None:
+        passes += mode.passes
+    length = options.length(sampler.run_length(states[0]))
+    engine = Engine(sampler, reason + remark, states, length, passes, anchor, learned)
+    return replace(engine, warnings=notes), target
+
+
+def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:
+    """Starting points, nearer to the centre where the density is lower than a normal one would be.
+
+    From up a wall a chain falls so fast that it flies far into the tail on the other side, and
+    needs longer than burn-in to come back. The log density of a normal distribution at points of
+    twice its width is twice a chi-square below its maximum.
+    """
+    lowest = 2.0 * target.dim + 6.0 * np.sqrt(2.0 * target.dim)  # mean and three deviations
+    with np.errstate(over="ignore", invalid="ignore"):
+        top, _ = target.logdensity_and_grad(target.coordinates.transform(centre))
+        for _ in range(20):  # halvings of the distance to the centre
+            value, _ = target.logdensity_and_grad(target.coordinates.transform(theta))
+            low = ~(value > top - lowest)
+            if not low.any():
+                break
+            theta = np.where(low[:, None], 0.5 * (theta + centre), theta)
+    return theta
