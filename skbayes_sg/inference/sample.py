@@ -1,15 +1,17 @@
 """A fit: from a posterior to draws, figures and warnings.
 
-`sample` is the whole story. It chooses an engine, approximates the posterior and starts the chains
-(`warm_up.prepare`), burns in and draws (`chains.run`), computes the figures (`diagnose`), goes on
-until the chains agree, and takes the next engine if the draws are of another distribution. Its
-result is a value, the `Fit`, from which an estimator reads its attributes.
+`sample` is the whole story. One candidate after the other approximates the posterior and starts its
+chains (`warm_up.prepare`), which burn in and draw (`chains.run`) until they agree (`until_enough`);
+figures tell whether that was the posterior (`diagnose`), and where it was not, or chains diverged,
+the next one is tried. The result is a value, the `Fit`, from which an estimator reads its
+attributes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from skbayes_sg.chains.run import (
     Chain,
     DrawBlock,
     Execution,
+    Length,
     cores,
     drawn,
     one_thread,
@@ -43,8 +46,10 @@ from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.priors.joint import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import warn
 
+AUTO = ("auto", "auto")  # burn_in and thin, which the user left to the sampler
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 
 
@@ -79,9 +84,8 @@ def sample(
     FloatingPointError
         If chains diverge, and there is no other engine.
     """
-    threads = cores(options.n_jobs)  # of passes over the rows
-    with time_limit(callbacks.end) as cut, in_threads(threads), one_thread():
-        # Go on where the same fit stopped; or choose an engine, approximate the posterior, start.
+    with time_limit(callbacks.end) as cut, in_threads(cores(options.n_jobs)), one_thread():
+        # Go on where the same fit stopped; or choose a sampler, approximate the posterior, start.
         choice, fingerprint = choose(options, posterior, plan), None
         engine, before = None, list[DrawBlock]()
         if options.warm_start or callbacks.checkpoint is not None:
@@ -100,123 +104,149 @@ def sample(
             engine = replace(engine, fingerprint=fingerprint)
         else:
             target = engine.target(posterior)
-        first, posterior = posterior, engine.under(posterior)
 
-        # How many draws at first and at most, and how long they may take.
-        dim, n_chains = posterior.all_columns.dim, 0
-        for state in engine.states:
-            n_chains += len(state.theta)
+        run: Run | None = None
+        candidate = Candidate.of(engine, target, posterior, plan, options)
+        while True:
+            wrong, diverged, passes = list[str](), None, candidate.engine.passes
+            try:
+                run = until_enough(candidate, plan, options, callbacks, before)
+                passes = run.fit.n_passes
+                if run.n_drawn == run.n_draws:
+                    wrong = diagnose.of_bias(run.fit.figures)
+                    if options.n_draws == "auto":  # the fit went on as far as it may
+                        wrong += diagnose.of_disagreement(run.fit.figures, run.n_drawn)
+            except FloatingPointError as error:
+                wrong, diverged = [str(error)], error
+
+            # The next one, for a default whose draws are wrong, or whose chains part or diverged.
+            # Its chains start anew: points of the wrong distribution are no better than the mode.
+            engine = candidate.engine
+            given = options.sampler is not None or (options.burn_in, options.thin) != AUTO
+            exact = engine.sampler.needs_closed_form and engine.sampled is not None
+            if not wrong or engine.anchor is None or given or exact or time_is_up():
+                break
+            why = f"{type(engine.sampler).__name__} ran first, and {wrong[0]}"
+            choice = plan.fallback(candidate.posterior, why)
+            if type(choice.sampler) is type(engine.sampler):
+                break
+            again = options._replace(last=None).seeded()
+            again = again._replace(seed=again.spawn(2)[1])  # not that of the first
+            # A precision that was learned stays. One that is sampled is looked for again: chains
+            # that part do not tell where it is.
+            first = posterior
+            if engine.sampled is None:
+                first, again = candidate.posterior, again._replace(precision=None)
+            following, target = prepare(again, choice, first, plan)
+            learned, passes = following.learned or engine.learned, passes + following.passes
+            following = replace(following, learned=learned, passes=passes, fingerprint=fingerprint)
+            another = Candidate.of(following, target, first, plan, options)
+            if another.seconds > LONG:
+                break
+            candidate, before = another, []
+        if run is None:
+            assert diverged is not None
+            raise diverged
+        return _finished(run, plan, options, callbacks, cut)
+
+
+class Candidate(NamedTuple):
+    """An engine that is ready, what its chains move on, and how much they are to draw."""
+
+    engine: Engine
+    target: Target
+    posterior: Posterior
+    """Under the prior of the engine."""
+    n_draws: int
+    """Of each chain, at first."""
+    most: int
+    said: list[str]
+    """What memory keeps the draws from being."""
+
+    @classmethod
+    def of(
+        cls, engine: Engine, target: Target, posterior: Posterior, plan: Plan, options: Options
+    ) -> Candidate:
+        under = engine.under(posterior)
+        n_chains = sum(len(state.theta) for state in engine.states)
         # of the defaults only those near a normal distribution do without a Metropolis test
         near_normal = options.sampler is None and not engine.sampler.rejects
-        n_draws, most, said = plan.n_draws(options, n_chains, dim, near_normal)
-        while n_draws < drawn(before):  # of a fit that was killed after it went on
-            n_draws = min(n_draws + n_draws // 2, most)
-        steps = engine.steps(n_draws)
-        if (time := seconds(engine.sampler, target, engine.states, steps)) > LONG:
-            minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
-            said = [
-                *said,
-                f"the chains will take about {minutes} on one core; a smaller n_draws takes less, "
-                "and n_jobs uses more cores",
-            ]
-        warn(said, UserWarning)
-        # single precision where double would fill the memory
-        dtype = np.float32 if 8 * n_chains * n_draws * dim > bytes_to_keep() else plan.dtype
-        execution = Execution(options.n_jobs, dtype, None, before, keep=True)
+        draws = plan.n_draws(options, n_chains, under.all_columns.dim, near_normal)
+        return cls(engine, target, under, *draws)
 
-        # Burn in, draw, diagnose; and go on until the chains agree.
-        fit, n_passes, n_wanted, wrong, diverged = None, engine.passes, n_draws, list[str](), None
-        try:
-            while True:
-                summary = partial(_of_block, engine, posterior, plan)
-                on_block = callbacks.over(engine, n_draws, summary, fingerprint)
-                execution = execution._replace(on_block=on_block)
-                steps, states = engine.steps(n_draws), engine.states
-                chains = run_chains(engine.sampler, target, states, steps, execution)
-                fit = summarised(engine, posterior, plan, chains)
-                n_passes, n_wanted, n_drawn = fit.n_passes, n_draws, fit.draws.shape[1]
-                # Whether draws are of another distribution is judged of chains that agree: those
-                # on the way to a posterior do not tell where it leads.
-                more = min(n_draws + n_draws // 2, most)
-                if n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
-                    break
-                steps = engine.steps(more - n_draws)
-                if seconds(engine.sampler, target, engine.states, steps) > LONG:
-                    break
-                n_wanted = more
-                if callbacks.end_the_fit():
-                    break
-                n_draws, execution = more, execution._replace(before=[chains])
-            if n_drawn == n_draws:
-                wrong = diagnose.of_bias(fit.figures)
-                if options.n_draws == "auto":  # the fit went on as far as it may
-                    wrong = wrong or diagnose.of_disagreement(fit.figures, n_drawn)
-        except FloatingPointError as error:
-            wrong, diverged = [str(error)], error
+    @property
+    def seconds(self) -> float:
+        """That its chains will take on one core, at first."""
+        return self.seconds_of(self.engine.steps(self.n_draws))
 
-        # The next engine, for a default whose draws are wrong, or whose chains part or diverged.
-        # Its chains start anew: points of the wrong distribution are no better than the mode.
-        given = options.sampler is not None or (options.burn_in, options.thin) != ("auto", "auto")
-        exact = engine.sampler.needs_closed_form and engine.sampled is not None
-        if wrong and engine.anchor is not None and not (given or exact or time_is_up()):
-            why = f"{type(engine.sampler).__name__} ran first, and {wrong[0]}"
-            choice = plan.fallback(posterior, why)
-            if type(choice.sampler) is not type(engine.sampler):
-                again = options._replace(last=None).seeded()
-                again = again._replace(seed=again.spawn(2)[1])  # not that of the first
-                # A precision that was learned stays. One that is sampled is looked for again:
-                # chains that part do not tell where it is.
-                if engine.sampled is None:
-                    first, again = posterior, again._replace(precision=None)
-                second, other = prepare(again, choice, first, plan)
-                learned, passes = second.learned or engine.learned, second.passes + n_passes
-                second = replace(second, learned=learned, passes=passes)
-                second = replace(second, fingerprint=engine.fingerprint)
-                enough, most, _ = plan.n_draws(options, n_chains, dim, near_normal=False)
-                n_draws = max(n_draws, enough)
-                steps, states = second.steps(n_draws), second.states
-                if seconds(second.sampler, other, states, steps) <= LONG:
-                    execution = Execution(options.n_jobs, dtype, keep=True)
-                    chains = run_chains(second.sampler, other, states, steps, execution)
-                    engine, target, posterior = second, other, second.under(first)
-                    fit, n_wanted = summarised(engine, posterior, plan, chains), n_draws
-                    diverged = None
-        if diverged is not None:
-            raise diverged
-        assert fit is not None
+    def seconds_of(self, steps: Length) -> float:
+        return seconds(self.engine.sampler, self.target, self.engine.states, steps)
 
-        # Draws of a default are moved, all by one affine map, to the mean and covariance that their
-        # gradients imply: errors are then many times smaller. A sampler that the user gave shows
-        # its own draws, and those of chains on their way to the posterior obey no such identities.
-        # All figures are those of the draws as they came.
-        if options.sampler is None and posterior.one_mode and diagnose.agrees(fit.figures):
-            found = matched(target, np.concatenate([chain.draws for chain in chains]))
-            if found is not None:
-                moved, batches = found
-                groups = np.cumsum([len(chain.draws) for chain in chains])[:-1]
-                parts = np.split(moved.astype(chains[0].draws.dtype), groups)
-                pairs = zip(chains, parts, strict=True)
-                chains = [chain._replace(draws=part) for chain, part in pairs]
-                after = read_off(engine, posterior, chains)
-                fit = replace(after, figures=fit.figures, warnings=fit.warnings, batches=batches)
 
-        # What is said, and the normal distribution that stands for the posterior.
-        n_drawn, warnings = fit.draws.shape[1], list(fit.warnings)
-        fit = _complete(fit, posterior, plan, chains)
-        notes = callbacks.close(n_drawn, n_wanted)
-        if cut:
-            notes.append(
-                f"TimeLimit: the time was up before the first draw; cut short: {', '.join(cut)}; "
-                "results may be off; raise seconds"
-            )
-        if options.n_draws == "auto" and n_wanted == n_drawn and not plan.is_enough(fit):
-            warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
-        return replace(
-            fit,
-            warnings=warnings,
-            interrupted=n_drawn < n_draws and not callbacks.ended,
-            notes=notes,
-        )
+class Run(NamedTuple):
+    """What the chains of a candidate have drawn."""
+
+    candidate: Candidate
+    chains: list[Chain]
+    fit: Fit
+    n_draws: int
+    """Of each chain, that were asked for at last."""
+    n_wanted: int
+    """The same, or the next number, if a callback ended the fit between two."""
+
+    @property
+    def n_drawn(self) -> int:
+        return self.fit.draws.shape[1]
+
+
+def until_enough(
+    candidate: Candidate,
+    plan: Plan,
+    options: Options,
+    callbacks: Watcher,
+    before: list[DrawBlock],
+) -> Run:
+    """Burn in and draw, and go on until the chains agree; `before` was drawn already.
+
+    Raises
+    ------
+    FloatingPointError
+        If chains diverge.
+    """
+    engine, target, posterior, n_draws, most, said = candidate
+    while n_draws < drawn(before):  # of a fit that was killed after it went on
+        n_draws = min(n_draws + n_draws // 2, most)
+    if (time := candidate.seconds_of(engine.steps(n_draws))) > LONG:
+        minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
+        said = [
+            *said,
+            f"the chains will take about {minutes} on one core; a smaller n_draws takes less, "
+            "and n_jobs uses more cores",
+        ]
+    warn(said, UserWarning)
+    # single precision where double would fill the memory
+    n_chains = sum(len(state.theta) for state in engine.states)
+    large = 8 * n_chains * n_draws * posterior.all_columns.dim > bytes_to_keep()
+    dtype = np.float32 if large else plan.dtype
+    execution = Execution(options.n_jobs, dtype, None, before, keep=True)
+    while True:
+        summary = partial(_of_block, engine, posterior, plan)
+        on_block = callbacks.over(engine, n_draws, summary, engine.fingerprint)
+        execution = execution._replace(on_block=on_block)
+        steps, states = engine.steps(n_draws), engine.states
+        chains = run_chains(engine.sampler, target, states, steps, execution)
+        fit = summarised(engine, posterior, plan, chains)
+        run = Run(candidate, chains, fit, n_draws, n_draws)
+        # Whether draws are of another distribution is judged of chains that agree: those on the
+        # way to a posterior do not tell where it leads.
+        more = min(n_draws + n_draws // 2, most)
+        if run.n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
+            return run
+        if candidate.seconds_of(engine.steps(more - n_draws)) > LONG:
+            return run
+        if callbacks.end_the_fit():
+            return run._replace(n_wanted=more)
+        n_draws, execution = more, execution._replace(before=[chains])
 
 
 def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
@@ -284,6 +314,39 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     kept = n_draws * thin / (burn_in + n_draws * thin)
     figures, warnings = diagnose.diagnose_run(engine, chains, agreement, kept * passes)
     return replace(fit, figures=figures, warnings=warnings)
+
+
+def _finished(run: Run, plan: Plan, options: Options, callbacks: Watcher, cut: list[str]) -> Fit:
+    """With draws that are matched to their gradients, all columns, and what is said of them."""
+    (engine, target, posterior, _, most, _), chains, fit, n_draws, n_wanted = run
+
+    # Draws of a default are moved, all by one affine map, to the mean and covariance that their
+    # gradients imply: errors are then many times smaller. A sampler that the user gave shows its
+    # own draws, and those of chains on their way to the posterior obey no such identities. All
+    # figures are those of the draws as they came.
+    if options.sampler is None and posterior.one_mode and diagnose.agrees(fit.figures):
+        found = matched(target, np.concatenate([chain.draws for chain in chains]))
+        if found is not None:
+            moved, batches = found
+            groups = np.cumsum([len(chain.draws) for chain in chains])[:-1]
+            parts = np.split(moved.astype(chains[0].draws.dtype), groups)
+            pairs = zip(chains, parts, strict=True)
+            chains = [chain._replace(draws=part) for chain, part in pairs]
+            after = read_off(engine, posterior, chains)
+            fit = replace(after, figures=fit.figures, warnings=fit.warnings, batches=batches)
+
+    n_drawn, warnings = run.n_drawn, list(fit.warnings)
+    fit = _complete(fit, posterior, plan, chains)
+    notes = callbacks.close(n_drawn, n_wanted)
+    if cut:
+        notes.append(
+            f"TimeLimit: the time was up before the first draw; cut short: {', '.join(cut)}; "
+            "results may be off; raise seconds"
+        )
+    if options.n_draws == "auto" and n_wanted == n_drawn and not plan.is_enough(fit):
+        warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
+    interrupted = n_drawn < n_draws and not callbacks.ended
+    return replace(fit, warnings=warnings, interrupted=interrupted, notes=notes)
 
 
 def _complete(fit: Fit, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
