@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from conftest import logistic_data
 from helpers import mode_from_zero, warnings_of
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLogisticRegression, VariationalEM
+from skbayes_sg.callbacks import Callback, Checkpoint
 from skbayes_sg.chains.run import go_on
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.linear_model import is_separated
@@ -214,6 +216,35 @@ def test_an_interrupt_of_the_second_sampler_keeps_its_draws(monkeypatch):
         model.fit(X, y > 0)
     assert isinstance(model.sampler_, HMC)
     assert 4 <= model.draws_.shape[1] < 256
+
+
+class Killed(Callback):
+    """Ends a fit, as a killed process, after so many blocks of the second sampler."""
+
+    def __init__(self, n_blocks):
+        self.left = n_blocks
+
+    def after_block(self, progress):
+        self.left -= isinstance(progress.engine.sampler, HMC)
+        if self.left == 0:
+            raise MemoryError
+        return False
+
+
+def test_a_fit_that_was_killed_in_its_second_sampler_goes_on_there(tmp_path, monkeypatch):
+    X, y = logistic_data(400, 4)
+    monkeypatch.setattr(
+        "skbayes_sg.inference.diagnose.of_bias",
+        lambda figures, *_: [] if "accept_rate" in figures else ["sd_ratio is 2.00, not 1"],
+    )
+    whole = BayesianLogisticRegression(prior_precision=1.0, n_draws=64, random_state=0)
+    whole.fit(X, y > 0)
+    part, checkpoint = clone(whole), Checkpoint(tmp_path / "fit.npz", every=1e-9)
+    with pytest.raises(MemoryError):
+        part.set_callbacks(checkpoint, Killed(20)).fit(X, y > 0)
+    part.set_callbacks(checkpoint).fit(X, y > 0)
+    np.testing.assert_array_equal(part.draws_, whole.draws_)
+    assert part.sampler_reason_ == whole.sampler_reason_
 
 
 @pytest.mark.convergence_warnings
