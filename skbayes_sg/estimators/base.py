@@ -44,12 +44,10 @@ from skbayes_sg.inference.result import Fit, in_single_precision
 from skbayes_sg.inference.sample import sample
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection import export
-from skbayes_sg.linalg.sizes import has_cheap_gradients, has_matrix
+from skbayes_sg.linalg.sizes import has_cheap_gradients
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.nonzero_columns import nonzero_columns
-from skbayes_sg.posterior.row_space import row_space
 from skbayes_sg.samplers import SAMPLERS, Sampler
 from skbayes_sg.validation import in_dtype, is_word, require_integer, require_predict_draws, warn
 from skbayes_sg.version import __version__
@@ -363,11 +361,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """How a posterior of so many parameters is sampled."""
         last = None
         if self.warm_start and self._fit is not None and self._fit.engine is not None:
-            # some samplers have hyperparameters, the last of the coordinates
-            engine = self._fit.engine
-            most = dim + (0 if engine.sampled is None else engine.sampled.scales.dim)
-            fits = self.n_chains in ("auto", len(engine.last))
-            last = engine.last if fits and engine.last.shape[1] in (dim, most) else None
+            points = self._fit.engine.last
+            last = points if self.n_chains in ("auto", len(points)) else None
         return Options(
             self._asked(self.sampler, dim),
             self._em(),
@@ -398,18 +393,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         warn(small_weights(posterior) + self._notices(posterior))
         attributes |= self._facts(posterior)
-        if self.sampler is None and not has_matrix(posterior.dim) and posterior.model.fixed_inputs:
-            em = self._em()
-            if em in (None, Hyperprior()) or (isinstance(em, VariationalEM) and em.per == "block"):
-                # without what only the prior knows
-                posterior = row_space(posterior) or nonzero_columns(posterior)
         earlier = None if self._fit is None else self._fit.engine
         callbacks = CallbackRunner(self, twin, X=X, y=y)
         fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)
         self._set_fit(fit, attributes)
-        all_columns = posterior.all_columns.with_prior(fit.prior)
-        self._few = self._few_draws(all_columns)
-        self._warnings = [*fit.notes, *self._explained(all_columns, list(fit.warnings))]
+        posterior = posterior.with_prior(fit.prior)
+        self._few = self._few_draws(posterior)
+        self._warnings = [*fit.notes, *self._explained(posterior, list(fit.warnings))]
         warn(self._warnings)
         if fit.interrupted:
             raise KeptInterrupt

@@ -81,6 +81,13 @@ class Options(NamedTuple):
     seed: np.random.SeedSequence | None = None
     """Drawn from `random_state` when chains are to start"""
 
+    @property
+    def has_one_precision(self) -> bool:
+        """Whether that of all coefficients is given, or one number for all of them."""
+        if isinstance(self.precision, VariationalEM):
+            return self.precision.per == "block"
+        return self.precision in (None, Hyperprior())
+
     def seeded(self) -> Options:
         """With 128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
         if isinstance(self.random_state, np.random.Generator):

@@ -43,6 +43,7 @@ from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.matched import matched
 from skbayes_sg.posterior.nonzero_columns import Informed
+from skbayes_sg.posterior.row_space import informed
 from skbayes_sg.priors.joint import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers.base import RunLength
@@ -85,6 +86,13 @@ def sample(
         If chains diverge, and there is no other engine.
     """
     with time_limit(callbacks.end) as cut, in_threads(cores(options.n_jobs)), one_thread():
+        if options.sampler is None and options.has_one_precision:
+            posterior = informed(posterior)  # without what only the prior knows
+        if options.last is not None and earlier is not None:  # hyperparameters come last
+            n_hyper = 0 if earlier.sampled is None else earlier.sampled.scales.dim
+            if options.last.shape[1] not in (posterior.dim, posterior.dim + n_hyper):
+                options = options._replace(last=None)  # it is of another posterior
+
         # Go on where the same fit stopped; or choose a sampler, approximate the posterior, start.
         choice, fingerprint = choose(options, posterior, plan), None
         engine, before = None, list[DrawBlock]()

@@ -26,7 +26,7 @@ from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior, affordable
-from skbayes_sg.posterior.nonzero_columns import Informed
+from skbayes_sg.posterior.nonzero_columns import Informed, nonzero_columns
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.normal import GaussianPrior
 from skbayes_sg.priors.normal_inverse_gamma import NormalInverseGammaPrior
@@ -78,6 +78,16 @@ class RowSpace(Informed):
         change = ((along @ self._back.T) @ self._X) / self._q
         theta[:, : k * p] = drawn + change.reshape(-1, k * p)
         theta[:, k * p :] = here[:, k * rank :]
+
+
+def informed(posterior: Posterior) -> Posterior:
+    """Without what only the prior knows, of which it is drawn: `Informed`, or the same posterior.
+
+    Coefficients that share a precision, or whose precisions are given, are asked for.
+    """
+    if has_matrix(posterior.dim) or not posterior.model.fixed_inputs:
+        return posterior
+    return row_space(posterior) or nonzero_columns(posterior)
 
 
 def row_space(posterior: Posterior) -> Posterior | None:
