@@ -49,6 +49,7 @@ from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SAMPLERS, Sampler
+from skbayes_sg.samplers.base import Need
 from skbayes_sg.validation import in_dtype, is_word, require_integer, require_predict_draws, warn
 from skbayes_sg.version import __version__
 
@@ -264,7 +265,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             if not self._reads_blocks:
                 raise RowsNeededError(f"{type(self).__name__} visits rows at each step")
             asked = self._asked(self.sampler)
-            if asked is not None and asked.sampler.variance_reduction is None:
+            if asked is not None and Need.ROWS in asked.sampler.needs:
                 raise RowsNeededError(
                     f"sampler={self.sampler!r}, unlike None, visits rows at each step"
                 )

@@ -29,6 +29,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import column_steepness
 from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers.base import Need
 
 _CERTAIN = 4.0  # standard errors; the worst of many parameters counts
 _EXCUSED = 0.5  # of a Stein ratio, by its standard error
@@ -101,7 +102,7 @@ def diagnose_run(
                 "raise n_draws or thin"
             )
         # few gradients with heavy tails tell the scale of draws that are known to be exact
-        exact = {"scale_shift": np.nan} if sampler.needs_closed_form else {}
+        exact = {"scale_shift": np.nan} if Need.CLOSED_FORM in sampler.needs else {}
         warnings += of_bias(figures | exact, sampler.bias_advice)
     if figures.get("pool_error", 0.0) > 0.05:
         warnings.append(

@@ -27,6 +27,7 @@ from skbayes_sg.posterior.gaussian import (
 )
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
+from skbayes_sg.samplers.base import Need
 from skbayes_sg.samplers.independent_draws import IndependentDraws
 
 _DRAWS, _MOST_DRAWS = 2048, 16_384  # of all chains, where their number is "auto"
@@ -168,7 +169,7 @@ class OneMode(Plan):
         before, anchor, prior = posterior.prior, fit.engine.anchor, fit.prior
         n_chains, _, dim = fit.draws.shape
         draws, weights = fit.draws.reshape(-1, dim), np.tile(fit.weights / n_chains, n_chains)
-        exact = fit.engine.sampler.needs_closed_form
+        exact = Need.CLOSED_FORM in fit.engine.sampler.needs
         along_rows = anchor is not None and anchor.theta.shape[1] < dim
         if along_rows or not (exact or has_matrix(dim)):
             family = GaussianPrior if prior.quadratic else NormalInverseGammaPrior

@@ -46,7 +46,7 @@ from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.posterior.row_space import informed
 from skbayes_sg.priors.joint import IntegratedPrecision
 from skbayes_sg.priors.scales import OnePrecision
-from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.samplers.base import Need, RunLength
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import warn
 
@@ -131,7 +131,7 @@ def sample(
             # Its chains start anew: points of the wrong distribution are no better than the mode.
             engine = candidate.engine
             given = options.sampler is not None or (options.burn_in, options.thin) != AUTO
-            exact = engine.sampler.needs_closed_form and engine.sampled is not None
+            exact = Need.CLOSED_FORM in engine.sampler.needs and engine.sampled is not None
             if not wrong or engine.anchor is None or given or exact or time_is_up():
                 break
             why = f"{type(engine.sampler).__name__} ran first, and {wrong[0]}"

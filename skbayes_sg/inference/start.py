@@ -32,7 +32,7 @@ from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.posterior.targets import target_of, with_coordinates
 from skbayes_sg.priors.scales import OnePrecision
-from skbayes_sg.samplers.base import WITHOUT_ANCHOR, NoExpansionError
+from skbayes_sg.samplers.base import WITHOUT_ANCHOR, Need, NoExpansionError
 from skbayes_sg.samplers.target import Target
 
 _SHARED_METRIC = 8  # chains of a group, where points of a few steps of many tell the metric
@@ -98,7 +98,7 @@ def begin(start: Start) -> tuple[Engine, Target]:
     if learned is not None:
         under = posterior.with_prior(posterior.prior.with_precision(learned.precision))
     target: Target
-    if sampler.needs_closed_form:  # draws of a conjugate posterior need no start
+    if Need.CLOSED_FORM in sampler.needs:  # draws of a conjugate posterior need no start
         rows = under.data.sample
         mean = expanded_twice(under, under.model.guess(rows.y, rows.weight, rows.known))
         target = target_of(under, mean, sampler, sampled)

@@ -16,7 +16,7 @@ from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.plan import Plan
-from skbayes_sg.inference.precision import estimate_precision, remedy_of
+from skbayes_sg.inference.precision import Hyperprior, estimate_precision, remedy_of
 from skbayes_sg.inference.start import Start, begin
 from skbayes_sg.inference.updates import (
     SELF_AVERAGING,
@@ -32,25 +32,37 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import InitialPoint
 from skbayes_sg.posterior.one_by_one import is_one_by_one
-from skbayes_sg.posterior.targets import NOT_SAMPLED
 from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers import HMC
-from skbayes_sg.samplers.base import WITHOUT_ANCHOR
+from skbayes_sg.samplers.base import WITHOUT_ANCHOR, Need
 from skbayes_sg.samplers.target import Target
 
 
 def choose(options: Options, posterior: Posterior, plan: Plan) -> Choice:
-    """The sampler that the user gave, or the plan's."""
+    """The sampler that the user gave, or the plan's.
+
+    Raises
+    ------
+    ValueError
+        If the one that was given needs what the posterior does not have.
+    """
     asked = options.sampler
     if asked is None:
         return plan.first(posterior)
-    sampler = clone(asked.sampler)
+    sampler, precision = clone(asked.sampler), options.precision
     sampler.validate(posterior)
-    if sampler.variance_reduction is not None and not posterior.model.fixed_inputs:
+    if Need.MODE in sampler.needs and not posterior.model.fixed_inputs:
         raise ValueError(
             f"sampler: control variates of {type(sampler).__name__} need one mode to anchor at, "
             f"which the posterior of {type(posterior.model).__name__} does not have; "
             f"{WITHOUT_ANCHOR}"
+        )
+    several = isinstance(precision, Hyperprior) and precision != Hyperprior()
+    if Need.ONE_PRECISION in sampler.needs and several:
+        raise ValueError(
+            "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
+            'sampler=None and "hmc" can do where the posterior has a mode; set sampler=None, or '
+            "prior_groups=None and prior=None"
         )
     tune = choose_alpha if sampler.needs_pilots else asked.tune
     return replace(asked, sampler=sampler, tune=tune)
@@ -119,15 +131,16 @@ def prepare(
         engine, target = _learned(start, asked)
     else:
         scales = asked.of(posterior)
+        exact = Need.CLOSED_FORM in choice.sampler.needs
         # given samplers without a Metropolis test have one precision integrated out
         bound = choice.given and not choice.sampler.rejects and isinstance(scales, OnePrecision)
         if is_one_by_one(posterior, scales) and not bound:
             engine, target = warm_up(_one_by_one(start, scales), AtMeans())
-        elif choice.sampler.needs_closed_form and asked.groups is None:
+        elif exact and asked.groups is None:
             eta = scales.start(posterior.prior)
             engine, target = begin(replace(start, learned=at_eta(scales, posterior, eta)))
         elif affordable(posterior):
-            if choice.sampler.needs_closed_form:
+            if exact:
                 why = "several prior precisions, whose joint distribution is not known in closed "
                 start = start.with_fallback(why + "form, are sampled")
             learned, initial, path = estimate_precision(scales, posterior)
@@ -160,8 +173,6 @@ def _one_by_one(start: Start, scales: Scales) -> Start:
         structure = "auto" if one else "diag"
         sampler = HMC(target_accept=accept, structure=structure, single_gradients=True)
         choice = Choice(sampler, why)
-    elif not choice.sampler.rejects:
-        raise ValueError(NOT_SAMPLED)
     rows = posterior.data.sample
     guess = InitialPoint(posterior.model.guess(rows.y, rows.weight, rows.known), None)
     learned = at_eta(scales, posterior, scales.start(posterior.prior))

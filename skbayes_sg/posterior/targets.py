@@ -20,13 +20,9 @@ from skbayes_sg.posterior.target import ChainTarget, Density
 from skbayes_sg.priors.joint import IntegratedJoint, IntegratedPrior, JointPrior
 from skbayes_sg.priors.scales import OnePrecision, Sampled
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.samplers.base import Need
 from skbayes_sg.samplers.target import Anchor, Target
 
-NOT_SAMPLED = (
-    "prior_groups, and a prior of many scales, are sampled with the coefficients, which "
-    'sampler=None and "hmc" can do where the posterior has a mode; set sampler=None, or '
-    "prior_groups=None and prior=None"
-)
 _MOST_LESS = 0.8  # of the curvature along a direction: then chains take far longer along it anyway
 _SLOWEST = 4  # times the relaxation of a coefficient that an integrated precision may take
 
@@ -44,16 +40,10 @@ def target_of(
     too: it is a coordinate of samplers that follow coordinates, and integrated out for others. With
     precisions and a Metropolis test `anchor` is the mode, also without control variates. One
     precision that is a coordinate bends the others as the distributions of `path` do.
-
-    Raises
-    ------
-    ValueError
-        If the sampler cannot sample such precisions.
     """
     if anchor is None or (sampled is not None and not sampler.follows_coordinates):
         if sampled is not None:
-            if not isinstance(sampled.scales, OnePrecision):
-                raise ValueError(NOT_SAMPLED)
+            assert isinstance(sampled.scales, OnePrecision)
             integrated = IntegratedPrior(posterior.prior, sampled.scales)
             posterior, sampled = posterior.with_prior(integrated), None
         if anchor is None:
@@ -61,7 +51,7 @@ def target_of(
 
     # what is known of the rows
     density: Density
-    if sampler.needs_closed_form:
+    if Need.CLOSED_FORM in sampler.needs:
         scales = None if sampled is None else sampled.scales
         return ChainTarget(Closed(posterior, anchor, scales), sampled=sampled)
     if is_high_dimensional(posterior):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from enum import Flag, auto
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,19 @@ WITHOUT_ANCHOR = 'use sampler="hmc", or sampler=None, which chooses by the data'
 
 class NoExpansionError(ValueError):
     """There is no point around which the posterior could be expanded."""
+
+
+class Need(Flag):
+    """What a sampler may need of a posterior."""
+
+    ROWS = auto()
+    """In memory, since each step reads some."""
+    MODE = auto()
+    """One, about which the posterior is expanded."""
+    CLOSED_FORM = auto()
+    """Of its distribution."""
+    ONE_PRECISION = auto()
+    """Of the prior, if one is sampled: it is integrated out."""
 
 
 class RunLength(NamedTuple):
@@ -54,9 +68,9 @@ class Sampler(BaseEstimator, ABC):
     """A transition that moves a group of vectorised chains.
 
     A new sampler writes `step`, and `start` if it keeps a memory; all else has defaults. The
-    methods of every sampler stand in this order: `validate`, `follows_precision`, `refusal`,
-    `resolve_auto` (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`, `draw`
-    (motion); `run_length`, `stationary_distribution`, `report` (theory and figures).
+    methods of every sampler stand in this order: `needs`, `validate`, `follows_precision`,
+    `refusal`, `resolve_auto` (parameters); `start`, `step`, `restart`, `freeze`, `change_prior`,
+    `draw` (motion); `run_length`, `stationary_distribution`, `report` (theory and figures).
     """
 
     variance_reduction: str | None = None
@@ -64,8 +78,6 @@ class Sampler(BaseEstimator, ABC):
     batch_size: int | str  # of the samplers that draw minibatches
     replace: bool
 
-    needs_closed_form = False
-    """Whether it draws from the distribution of the target, which must be known in closed form."""
     asked_for = True
     """Whether the user gave the sampler, and so has its parameters."""
     remedy_of_default = "scale the columns of X, or raise burn_in"
@@ -98,6 +110,12 @@ class Sampler(BaseEstimator, ABC):
         return self.bias_remedy if self.asked_for else self.remedy_of_default
 
     # -- parameters ---------------------------------------------------------------------------
+
+    @property
+    def needs(self) -> Need:
+        """What a posterior must have; a fit asks for it before the first pass over the rows."""
+        needs = Need.ROWS if self.variance_reduction is None else Need.MODE
+        return needs if self.rejects else needs | Need.ONE_PRECISION
 
     @property
     def refuses_streams(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
-from skbayes_sg.samplers.base import Report, RunLength, Sampler
+from skbayes_sg.samplers.base import Need, Report, RunLength, Sampler
 from skbayes_sg.samplers.stationary import ClosedFormDistribution
 from skbayes_sg.samplers.target import State, Target
 
@@ -22,7 +22,7 @@ class IndependentDraws(Sampler):
     remedy_of_default = remedy
     bias_remedy = 'scale the columns of X, use float64, or sampler="hmc"'
     shares_rows = True
-    needs_closed_form = True
+    needs = Need.CLOSED_FORM
     follows_coordinates = True
 
     def validate(self, target: Target) -> None:
