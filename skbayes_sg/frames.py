@@ -209,6 +209,8 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _frame(X: Any) -> Any:
+    if isinstance(X, np.ndarray):  # narwhals takes longer to see that than to predict a row
+        return None
     found = nw.from_native(X, eager_only=True, pass_through=True)
     return found if isinstance(found, nw.DataFrame) else None
 

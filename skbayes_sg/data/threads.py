@@ -131,6 +131,7 @@ def of_blocks(function: Callable, blocks: Sequence) -> Iterator[Any]:
         with one_thread():
             return function(block)
 
-    if len(blocks) == 1:
+    count = threads_of_blas()
+    if len(blocks) == 1 or count == 1:
         return map(function, blocks)
-    return ahead(alone, blocks, threads_of_blas())
+    return ahead(alone, blocks, count)

@@ -35,8 +35,12 @@ def averaged(model: Any, X, draws: NDArray, weights: NDArray, single: bool = Tru
     if single:
         # parameters beside coefficients are exponents
         linear = model.fixed_inputs and model.shapes.keys() <= {"coef", "intercept"}
-        is_long = X.shape[0] * len(draws) * model.widest > _MANY
-        single = linear and is_long and X.dtype == np.float64 and not model.keeps_sparse(X)
+        single = (
+            linear
+            and are_many(model, X, draws)
+            and X.dtype == np.float64
+            and not model.keeps_sparse(X)
+        )
     in_single = draws.astype(np.float32) if single else draws
     square = np.square(in_single).mean(axis=0) if single else None
 
@@ -45,7 +49,10 @@ def averaged(model: Any, X, draws: NDArray, weights: NDArray, single: bool = Tru
             return _averaged(model, some, draws, weights)
         with np.errstate(over="ignore", invalid="ignore"):
             rounded = dense(some).astype(np.float32)
-            precise = model.size_of_terms(square, rounded).max() <= _SIZE
+            largest = np.full_like(rounded[:1], max(rounded.max(), -rounded.min()))
+            # a row of nothing but the largest number is a bound that costs next to nothing
+            sizes = (model.size_of_terms(square, rows).max() for rows in (largest, rounded))
+            precise = any(size <= _SIZE for size in sizes)
         if not precise:
             return _averaged(model, some, draws, weights)
         found = _averaged(model, rounded, in_single, weights)
@@ -67,13 +74,19 @@ def averaged(model: Any, X, draws: NDArray, weights: NDArray, single: bool = Tru
     return all_classes(np.concatenate(list(of_blocks(of_block, blocks))))
 
 
+def are_many(model: Any, X: Any, draws: NDArray) -> bool:
+    """Whether rows have so many logits under the draws that they are not computed to all digits."""
+    return X.shape[0] * len(draws) * model.widest > _MANY
+
+
 def _averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
     """Averages of a block in the precision of X, (n_rows, outputs) in float64."""
     total: Any = 0.0
     weights = (weights / weights.max()).astype(X.dtype)  # equal ones are not rounded
-    for some, each in _under_some(model, draws, X, _draws_at_a_time(model, X.dtype)):
-        total = total + weights[some] @ each.reshape(len(each), -1)
-    mean = np.reshape(total, (-1, X.shape[0])).T / weights.sum(dtype=np.float64)
+    X, blocks = _prepared(model, X, *draws.shape, _draws_at_a_time(model, X.dtype))
+    for some in blocks:
+        total = total + model.mean_probabilities(draws[some], weights[some], X)
+    mean = total / weights.sum(dtype=np.float64)
     return mean.astype(np.float64, copy=False)
 
 
@@ -86,10 +99,18 @@ def log_averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
     proba, least = averaged(model, X, draws, weights), np.sqrt(np.finfo(X.dtype).eps)
     log_proba = np.log(np.maximum(proba, least))
     # below `least`, 1 - p has lost half of its digits; at most log(least) keeps the order
-    (tail,) = np.nonzero((proba < least).any(axis=1))
+    tail = rows_below(proba, least)
     exact = np.minimum(log_average(model, X[tail], draws, weights), np.log(least))
     log_proba[tail] = np.where(proba[tail] < least, exact, log_proba[tail])
     return log_proba
+
+
+def rows_below(proba: NDArray, least: float) -> NDArray:
+    """Numbers of the rows of which a class has less.
+
+    `any` of each of so many rows takes ten times as long.
+    """
+    return np.unique(np.nonzero(proba < least)[0])
 
 
 def log_average(model: Classification, X, draws: NDArray, weights: NDArray) -> NDArray:
@@ -114,17 +135,15 @@ def probabilities(model: Any, X, draws: NDArray) -> Iterator[tuple[slice, NDArra
 
 def under_each(model: Model, X: Any, draws: NDArray) -> NDArray:
     """Predictions of a block of rows under every draw, (S, outputs, n)."""
-    return np.concatenate([each for _, each in _under_some(model, draws, X, len(draws))])
+    X, blocks = _prepared(model, X, *draws.shape, len(draws))
+    return np.concatenate([model.predict(draws[some], X) for some in blocks])
 
 
-def _under_some(model: Model, draws: NDArray, X: Any, step: int) -> Iterator[tuple[slice, NDArray]]:
-    """Predictions of a block of rows under up to `step` draws at a time, (draws, outputs, n)."""
+def _prepared(model: Model, X: Any, n_draws: int, dim: int, step: int) -> tuple[Any, list[slice]]:
+    """A block of rows as it is multiplied, and the numbers of up to `step` draws at a time."""
     if model.keeps_sparse(X):
-        step = max(1, elements_at_a_time() // draws.shape[1])
-    else:
-        X = dense(X)
-    for some in row_blocks(len(draws), 1, step):
-        yield some, model.predict(draws[some], X)
+        return X, row_blocks(n_draws, 1, max(1, elements_at_a_time() // dim))
+    return dense(X), row_blocks(n_draws, 1, step)
 
 
 def all_classes(proba: NDArray) -> NDArray:

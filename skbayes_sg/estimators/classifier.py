@@ -28,11 +28,13 @@ from skbayes_sg.estimators.base import (
 )
 from skbayes_sg.estimators.class_probabilities import (
     BLOCK_BYTES,
+    are_many,
     averaged,
     batch_error,
     log_average,
     log_averaged,
     probabilities,
+    rows_below,
     under_each,
 )
 from skbayes_sg.estimators.mixture_predictions import ends_of
@@ -260,9 +262,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
         proba = averaged(model, X, draws, weights)
         of_dtype = np.finfo(X.dtype)
-        tiny = of_dtype.tiny  # none is rounded to 0
-        least = tiny**0.9 / of_dtype.eps  # below, the least number of a softmax counts
-        (tail,) = np.nonzero((proba < least).any(axis=1))
+        least = tiny = of_dtype.tiny  # none is rounded to 0
+        if not are_many(model, X, draws):
+            least = tiny**0.9 / of_dtype.eps  # below, the least number of a softmax counts
+        tail = rows_below(proba, least)
         exact = np.maximum(np.exp(log_average(model, X[tail], draws, weights)), tiny)
         proba[tail] = np.where(proba[tail] < least, exact, proba[tail])
         return proba.astype(X.dtype, copy=False)

@@ -255,6 +255,11 @@ class Classification(Model):
         They are finite: no probability is computed that could underflow.
         """
 
+    def mean_probabilities(self, theta: NDArray, weights: NDArray, X: NDArray) -> NDArray:
+        """`predict` in the weighted sum over chains, (n, outputs), in X's dtype."""
+        each = self.predict(theta, X)
+        return (weights @ each.reshape(len(each), -1)).reshape(-1, X.shape[0]).T
+
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         log_p = self.log_predict(theta, X)[0].astype(np.float64, copy=False)
         p = np.exp(log_p)

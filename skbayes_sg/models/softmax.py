@@ -9,7 +9,7 @@ from scipy.special import expit, log_softmax, ndtr
 from skbayes_sg.data.rows import Batch
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.operators import FULL, Layout
-from skbayes_sg.linalg.scores import outer_products
+from skbayes_sg.linalg.scores import dense, outer_products
 from skbayes_sg.models.base import Classification, NullDirections
 from skbayes_sg.models.predictor import Predictor, normal_nodes, symmetric_root
 
@@ -146,6 +146,34 @@ class Softmax(Categorical, Predictor):
             return name, block
         classes = -2 if name == "coef" else -1
         return name, block - block.mean(axis=classes, keepdims=True)
+
+    def mean_probabilities(self, theta: NDArray, weights: NDArray, X: NDArray) -> NDArray:
+        """In few passes over the logits, of which there is one for each row, chain and class."""
+        theta, k = theta.astype(X.dtype, copy=False), self.n_logits
+        coef = theta[:, : self._n_coef].reshape(len(theta), k, -1)
+        features = self.features(X)
+        known = None if features is X else dense(X[:, features.shape[1] :])
+        if k == 1:
+            z = features @ np.negative(coef[:, 0]).T  # rows first, which is the faster product
+            if self.fit_intercept:
+                z -= theta[:, -1]
+            if known is not None:
+                z -= known
+            with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
+                np.exp(z, out=z)
+            z += 1
+            return (np.divide(1, z, out=z) @ weights)[:, None]
+
+        # class by class, so that what is summed over classes are long rows
+        coef = coef.swapaxes(0, 1).reshape(-1, coef.shape[2])
+        z = (coef @ features.T).reshape(k, len(theta), -1)
+        if self.fit_intercept:
+            z += theta[:, self._n_coef :].T[:, :, None]
+        if known is not None:
+            z += known.T[:, None]
+        _, total = exponentials(z, axis=0)
+        z *= np.divide(weights[:, None], total, out=total)
+        return (np.ones(len(theta), z.dtype) @ z).T
 
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
         """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
@@ -287,18 +315,19 @@ def sigmoid(z: NDArray) -> NDArray:
     return z
 
 
-def exponentials(z: NDArray) -> tuple[NDArray, NDArray]:
-    """The largest of axis 1, and the sum of the exponentials over that of it, (chains, 1, n) each.
+def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:
+    """The largest of the axis, and the sum of the exponentials over that of it, of length 1 in it.
 
-    z becomes these exponentials.
+    z, (chains, logits, n) or in another order, becomes these exponentials.
     """
-    top = z.max(axis=1, keepdims=True)
+    top = z.max(axis=axis, keepdims=True)
     z -= top
     # Exponentials are not subnormal numbers, with which processors are some tens of times slower.
     if z.min(initial=0.0) < (least := _LEAST[z.dtype]):
-        np.maximum(z, least, out=z)
+        # NumPy takes twice as long for the larger of numbers and one scalar
+        np.maximum(z, np.full(z.shape[-1], least, z.dtype), out=z)
     np.exp(z, out=z)
-    return top, z.sum(axis=1, keepdims=True)
+    return top, z.sum(axis=axis, keepdims=True)
 
 
 def softmax(z: NDArray) -> NDArray:

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.special import expit
 
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.estimators import class_probabilities
 from skbayes_sg.estimators.class_probabilities import averaged, log_averaged
 from skbayes_sg.models import Ordinal, Softmax
@@ -87,3 +89,31 @@ def test_few_probabilities_are_in_double_precision(monkeypatch, seed):
     np.testing.assert_allclose(few, exact, rtol=1e-12)
     monkeypatch.setattr(class_probabilities, "_MANY", ROWS * DRAWS - 1)
     assert np.abs(averaged(*case) - exact).max() > 1e-10
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("form", ["dense", "offset", "sparse"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_means_over_draws_are_those_of_the_predictions_of_each(n_classes, form, fit_intercept):
+    """Few passes over all logits give what the probabilities under each draw do."""
+    rng = np.random.default_rng(n_classes)
+    n_known = (1 if n_classes == 2 else n_classes) * (form == "offset")
+    X = rng.normal(0, 20, (40, 6 + n_known)) * (rng.random((40, 1)) < 0.8)
+    model = Softmax(6, n_classes, fit_intercept)
+    theta, weights = rng.normal(0, 5, (30, model.dim)), rng.dirichlet(np.ones(30))
+    each = model.predict(theta, X)
+    given = sparse.csr_matrix(X) if form == "sparse" else X
+    found = model.mean_probabilities(theta, weights, given)
+    np.testing.assert_allclose(found, np.einsum("s,skn->nk", weights, each), rtol=1e-11)
+
+
+def test_rows_in_single_precision_take_no_second_look_where_they_are_many(seed, monkeypatch):
+    """Their smallest probabilities end where exponentials do, in either precision."""
+    _, X, draws, _ = rows_and_draws(seed, 3)
+    y = (X @ draws[:3, :6].T).argmax(axis=1)
+    fitted, far = BayesianLogisticRegression(random_state=0).fit(X, y), 40 * X.astype(np.float32)
+    many = fitted.predict_proba(far)
+    monkeypatch.setattr(class_probabilities, "_MANY", 1 << 62)
+    few = fitted.predict_proba(far)
+    assert 0 < few.min() < 1e-36 < many.min()
+    np.testing.assert_allclose(many, few, atol=1e-6)
