@@ -442,15 +442,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         X = self._validate_data(X, reset=False)
         of_rows, X = X.dtype, with_offset(self, X, offset)
-        if average and self._few is not None and is_word(self.n_predict_draws, "auto"):
-            some, draws = self._few
-            if some is None or draws is None:
-                draws = self.draws_.reshape(-1, self.draws_.shape[-1])
-                some = np.arange(len(draws))
+        draws, asked = self.draws_.reshape(-1, self.draws_.shape[-1]), "auto"
+        if hasattr(self, "n_predict_draws"):  # of classes
+            asked = self.n_predict_draws
+        if average and self._few is not None and is_word(asked, "auto"):
+            some, draws = self._few.of(draws)
             weights = np.full(len(some), 1 / len(some))
         else:
             some, weights = draws_that_predict(self, every)
-            draws = self.draws_.reshape(-1, self.draws_.shape[-1])[some]
+            draws = draws[some]
         dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
             draws = draws.astype(dtype)
@@ -528,7 +528,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             if hasattr(self, name):  # a stream computes it
                 setattr(small, name, getattr(self, name))
         small._stream = None
-        small._few = None if n_draws is not None else self._few
+        small._few = None
+        if n_draws is None and self._few is not None:
+            small._few = FewDraws(self._few.count)
         small._batches = None if n_draws is not None else self._batches
         small.draws_ = in_single_precision(self.draws_[:, kept])
         small.draw_weights_ = weights[kept] / weights[kept].sum()

@@ -83,7 +83,7 @@ def _averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
     """Averages of a block in the precision of X, (n_rows, outputs) in float64."""
     total: Any = 0.0
     weights = (weights / weights.max()).astype(X.dtype)  # equal ones are not rounded
-    X, blocks = _prepared(model, X, *draws.shape, _draws_at_a_time(model, X.dtype))
+    X, blocks = _prepared(model, X, draws, _draws_at_a_time(model, X.dtype))
     for some in blocks:
         total = total + model.mean_probabilities(draws[some], weights[some], X)
     mean = total / weights.sum(dtype=np.float64)
@@ -135,15 +135,15 @@ def probabilities(model: Any, X, draws: NDArray) -> Iterator[tuple[slice, NDArra
 
 def under_each(model: Model, X: Any, draws: NDArray) -> NDArray:
     """Predictions of a block of rows under every draw, (S, outputs, n)."""
-    X, blocks = _prepared(model, X, *draws.shape, len(draws))
+    X, blocks = _prepared(model, X, draws, len(draws))
     return np.concatenate([model.predict(draws[some], X) for some in blocks])
 
 
-def _prepared(model: Model, X: Any, n_draws: int, dim: int, step: int) -> tuple[Any, list[slice]]:
+def _prepared(model: Model, X: Any, draws: NDArray, step: int) -> tuple[Any, list[slice]]:
     """A block of rows as it is multiplied, and the numbers of up to `step` draws at a time."""
     if model.keeps_sparse(X):
-        return X, row_blocks(n_draws, 1, max(1, elements_at_a_time() // dim))
-    return dense(X), row_blocks(n_draws, 1, step)
+        return X, row_blocks(len(draws), 1, max(1, elements_at_a_time() // draws.shape[1]))
+    return dense(X), row_blocks(len(draws), 1, step)
 
 
 def all_classes(proba: NDArray) -> NDArray:

@@ -59,6 +59,7 @@ from skbayes_sg.linalg.coordinates import Affine
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix_once
 from skbayes_sg.models import Model
+from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
@@ -362,6 +363,13 @@ class LinearModel(BayesianEstimator):
             self.posterior_ = FittedPosterior.of(
                 self, fit.gaussian, fit.prior, self._columns, self._spread
             )
+
+    def _few_draws(self, posterior: Posterior) -> FewDraws | None:
+        # effects of new levels are balanced over all draws; a mean that is linear takes one product
+        linear = isinstance(posterior.model, Response) and posterior.model.has_linear_mean
+        if linear or self._levels or np.ptp(self.draw_weights_) > 0:
+            return None
+        return few_draws(posterior, self.draws_.reshape(-1, self.draws_.shape[-1]))
 
     def _require_bounds(self, distribution: Distribution) -> None:
         """Raise ValueError if a stream leaves a parameter of its own without bounds."""
@@ -672,12 +680,6 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         model, data = self._rows(X, y, known, metadata, n_total=X.shape[0])
         update(self, data, lambda rows: model, found)
         return self
-
-    def _few_draws(self, posterior: Posterior) -> FewDraws | None:
-        # effects of new levels are balanced over all draws
-        if self._levels or np.ptp(self.draw_weights_) > 0:
-            return None
-        return few_draws(posterior, self.draws_.reshape(-1, self.draws_.shape[-1]))
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """That a plane separates the classes, where chains have learned the precision.

@@ -7,13 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sg.data import row_blocks
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.base import Response
+from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.validation import warn
 
+_BLOCK_BYTES = 1 << 20  # of outputs, of which there are several copies: they stay in cache
 _ROUNDED = 0.05  # of a standard deviation, which such errors widen by 1 / 2,400
 
 
@@ -34,6 +37,39 @@ def outputs_of(model: Any, X, draws: NDArray, block_bytes: int | None = None) ->
     for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, most):
         block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
         yield model.outputs(draws, block.astype(np.float64, copy=False))
+
+
+def mixture_means(mixture: Mixture) -> tuple[NDArray, NDArray]:
+    """Mean of y of each row, (n * responses,), and a length on which y varies, by the mean draw.
+
+    Rows that were given in single precision are multiplied in it where that moves no mean by more
+    than is rounded away (`is_held`).
+    """
+    model, X, draws, weights, dtype = mixture
+    middle, in_single, square = (weights @ draws)[None], None, np.zeros(0)
+    if model.has_linear_mean:
+        draws, weights = middle, np.ones(1)
+    elif dtype == X.dtype == np.float32 and isinstance(model, Predictor) and not issparse(X):
+        in_single, square = draws.astype(np.float32), np.square(draws).mean(axis=0)
+    means, widths = np.empty((2, X.shape[0] * getattr(model, "n_responses", 1)))
+    at, size = 0, 8 if in_single is None else 4
+    for rows in row_blocks(X.shape[0], size * len(draws) * model.widest, _BLOCK_BYTES):
+        block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
+        double = block.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):
+            width = model.width(model.outputs(middle, double))[0]
+            mean = None
+            if in_single is not None:
+                mean = weights.astype(np.float32) @ model.mean(model.outputs(in_single, block))
+                largest = np.full_like(double[:1], np.abs(block).max(initial=0.0))
+                lost = model.size_of_terms(square, largest)[0] * 2.0**-23 * mean
+                if not (lost < _ROUNDED * width).all():
+                    mean = None
+            if mean is None:
+                mean = weights @ model.mean(model.outputs(draws, double))
+        each = slice(at, at := at + len(mean))
+        means[each], widths[each] = mean, width
+    return means, widths
 
 
 def ends_of(level: float) -> NDArray:

@@ -27,6 +27,7 @@ from skbayes_sg.estimators.mixture_predictions import (
     ends_of,
     in_precision,
     is_held,
+    mixture_means,
     mixture_moments,
     outputs_of,
     warn_of_overflow,
@@ -213,11 +214,14 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         twentieth of its standard deviation, as where y are times in seconds since 1970. A mean or
         standard deviation beyond the largest number is infinite, with a warning.
 
+        A few draws stand for all where the fit found that no mean differs by more than a hundredth
+        of its posterior standard deviation (math/matched.md#predictions).
+
         Noise of `BayesianRobustRegressor` has no variance under draws of two degrees of freedom or
         less, and so a new y has none. Its `std` is that of the normal distribution whose central
         interval of 95 % is as wide as that of y.
         """
-        mixture = self._mixture(X, offset, exposure)
+        mixture = self._mixture(X, offset, exposure, average=True)
         mean, sd, spread = self._moments(mixture, return_std)
         warn_of_overflow(sd)
         mean = in_precision(mean, mixture.dtype, spread)
@@ -366,32 +370,27 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
                 found = model.cumulants(outputs)
             yield found.reshape(*found.shape[:2], -1, getattr(model, "n_responses", 1))
 
-    def _mixture(self, X, offset, exposure) -> Mixture:
-        """Distributions of y under the draws that count."""
+    def _mixture(self, X, offset, exposure, average: bool = False) -> Mixture:
+        """Distributions of y under the draws that count, or a few that have their averages."""
         offset = offset_of(offset, exposure, self._family.log_link, X)
-        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64)
+        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64, average=average)
         if not weights.all():  # a mean may be infinite, and 0 times that is not 0
             draws, weights = draws[weights > 0], weights[weights > 0]
         return Mixture(model, X, draws, weights, dtype)
 
     def _moments(self, mixture: Mixture, return_std: bool) -> tuple[NDArray, ...]:
         """Mean of y, its standard deviation if asked, and a spread that roundings are small to."""
-        model, X, draws, weights, dtype = mixture
-        parts = []
-        with np.errstate(over="ignore"):
-            for outputs in outputs_of(model, X, draws):
-                if return_std and model.has_variance:
-                    mean, sd = mixture_moments(model, outputs, weights)
-                else:
-                    mean = sd = weights @ model.mean(outputs)
-                # a standard deviation may be infinite, a width is not
-                spread = weights @ model.width(outputs) if dtype == np.float32 else mean
-                parts.append((mean, sd, spread))
-        mean, sd, spread = (self._of_rows(list(part)) for part in zip(*parts, strict=True))
-        if return_std and not model.has_variance:
-            ends = self._quantiles(mixture, ends_of(_CENTRAL), "observation")[0]
-            sd = np.diff(ends)[..., 0] / np.ptp(ndtri(ends_of(_CENTRAL)))
-        return mean, sd, spread
+        if not (return_std and mixture.model.has_variance):
+            mean, spread = (self._of_rows([part]) for part in mixture_means(mixture))
+            sd = mean
+            if return_std:
+                ends = self._quantiles(mixture, ends_of(_CENTRAL), "observation")[0]
+                sd = np.diff(ends)[..., 0] / np.ptp(ndtri(ends_of(_CENTRAL)))
+            return mean, sd, spread
+        model, X, draws, weights, _ = mixture
+        each = [mixture_moments(model, outputs, weights) for outputs in outputs_of(model, X, draws)]
+        mean, sd = (self._of_rows(list(part)) for part in zip(*each, strict=True))
+        return mean, sd, sd
 
     def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
         """Quantiles of y, or of its mean, and a spread that roundings are small to."""

@@ -312,6 +312,11 @@ class Response(Model):
         """Of y, (chains, n); by default the first output."""
         return outputs[:, 0]
 
+    @property
+    def has_linear_mean(self) -> bool:
+        """Whether the mean of y is an output that is linear in theta."""
+        return self.fixed_inputs and type(self).mean is Response.mean
+
     @abstractmethod
     def variance(self, outputs: NDArray) -> NDArray:
         """Of y, (chains, n)."""

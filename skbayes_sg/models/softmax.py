@@ -165,8 +165,8 @@ class Softmax(Categorical, Predictor):
             return (np.divide(1, z, out=z) @ weights)[:, None]
 
         # class by class, so that what is summed over classes are long rows
-        coef = coef.swapaxes(0, 1).reshape(-1, coef.shape[2])
-        z = (coef @ features.T).reshape(k, len(theta), -1)
+        by_class = coef.swapaxes(0, 1).reshape(-1, coef.shape[2])
+        z = (by_class @ features.T).reshape(k, len(theta), -1)
         if self.fit_intercept:
             z += theta[:, self._n_coef :].T[:, :, None]
         if known is not None:

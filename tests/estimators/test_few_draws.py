@@ -1,12 +1,20 @@
 """A few draws predict as all do, or all of them predict."""
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 
-from skbayes_sg import BayesianLogisticRegression, BayesianOrdinalClassifier
+from skbayes_sg import (
+    BayesianBinomialRegressor,
+    BayesianGammaRegressor,
+    BayesianLogisticRegression,
+    BayesianOrdinalClassifier,
+    BayesianRobustRegressor,
+)
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(600, 5))
@@ -25,20 +33,63 @@ def test_averages_are_those_of_all_draws(name):
     fitted = clone(model).fit(X, y)
     new = np.random.default_rng(1).normal(size=(300, 5))
     few = fitted.predict_proba(new)
-    assert fitted._few.draws is not None
-    assert len(fitted._few.draws) in (128, 256, 512)
+    assert fitted._few.count in (128, 256, 512)
     every = fitted.set_params(n_predict_draws=None).predict_proba(new)
     assert 0 < np.abs(few - every).max() < 0.005
     # some draws as they are have that error by chance
-    some = fitted.set_params(n_predict_draws=len(fitted._few.draws)).predict_proba(new)
+    some = fitted.set_params(n_predict_draws=fitted._few.count).predict_proba(new)
     assert np.abs(few - every).max() < 0.5 * np.abs(some - every).max()
+
+
+@pytest.mark.parametrize("cls", [BayesianGammaRegressor, BayesianBinomialRegressor])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_means_of_numbers_are_those_of_all_draws(cls, dtype, seed):
+    """In either precision of the rows, also of rows that lie outside of those of the fit."""
+    rng = np.random.default_rng(seed)
+    rows, far = X.astype(dtype), rng.normal(0, 2, (300, 5)).astype(dtype)
+    if cls is BayesianGammaRegressor:
+        known, y = {}, rng.gamma(2, np.exp(X[:, 0] + 1))
+        fitted = cls(random_state=seed).fit(rows, y)
+    else:
+        known = {"trials": rng.integers(1, 9, 300)}
+        fitted = cls(random_state=seed).fit(rows, rng.binomial(7, expit(X[:, 0])), trials=7)
+    assert fitted._few.count in (128, 256, 512)
+    mean, std = fitted.predict(far, return_std=True, **known)
+    assert mean.dtype == dtype
+    np.testing.assert_allclose(mean, fitted.predict(far, **known), rtol=1e-5)
+    outputs = fitted.model_.outputs(
+        fitted.draws_.reshape(-1, fitted.model_.dim).astype(np.float64),
+        np.column_stack([far, *(known and [np.zeros(300), known["trials"]])]).astype(np.float64),
+    )
+    each = fitted.model_.mean(outputs)
+    assert (np.abs(mean - each.mean(axis=0)) < 0.02 * each.std(axis=0) + 1e-6 * mean).all()
+    variance = fitted.model_.variance(outputs).mean(axis=0) + each.var(axis=0)
+    np.testing.assert_allclose(std, np.sqrt(variance), rtol=0.01)
+
+
+def test_means_that_are_linear_take_one_product():
+    rng = np.random.default_rng(0)
+    fitted = BayesianRobustRegressor(random_state=0).fit(X, X[:, 0] + rng.standard_t(4, 600))
+    assert fitted._few is None
+    draws = fitted.predict_draws(X, kind="mean")
+    np.testing.assert_allclose(fitted.predict(X), draws.mean(axis=0), rtol=1e-9, atol=1e-12)
+
+
+def test_a_file_holds_the_number_of_the_draws():
+    model, y = CASES["two classes"]
+    fitted = clone(model).fit(X, y)
+    size = len(pickle.dumps(fitted))
+    proba = fitted.predict_proba(X)
+    assert len(pickle.dumps(fitted)) == size
+    np.testing.assert_array_equal(copy.deepcopy(fitted).predict_proba(X), proba)
 
 
 def test_moments_are_those_of_all_draws():
     model, y = CASES["two classes"]
     fitted = clone(model).fit(X, y)
     draws = fitted.draws_.reshape(-1, 6)
-    few = fitted._few.draws
+    numbers, few = fitted._few.of(draws)
+    assert len(numbers) == len(few) == fitted._few.count
     np.testing.assert_allclose(few.mean(axis=0), draws.mean(axis=0), rtol=1e-9)
     np.testing.assert_allclose(np.cov(few.T, bias=True), np.cov(draws.T, bias=True), rtol=1e-9)
 
@@ -47,7 +98,7 @@ def test_all_draws_predict_where_few_would_not_do():
     """Of ten rows that a plane separates, where the posterior is far from normal."""
     rows = X[:10]
     model = BayesianLogisticRegression(random_state=0).fit(rows, rows[:, 0] > 0)
-    assert model._few.draws is None
+    assert model._few.count is None
     proba = model.predict_proba(X)
     every = clone(model).set_params(n_predict_draws=None).fit(rows, rows[:, 0] > 0)
     np.testing.assert_array_equal(proba, every.predict_proba(X))

@@ -159,9 +159,10 @@ def test_predictions_are_averages_over_draws(cls):
     outputs = model.model_.outputs(model.draws_.reshape(-1, model.draws_.shape[2]), X[:5])
     mean, std = model.predict(X[:5], return_std=True)
     each = model.model_.mean(outputs)
-    np.testing.assert_allclose(mean, each.mean(axis=0))
+    # a few of them stand for all
+    assert (np.abs(mean - each.mean(axis=0)) < 0.02 * each.std(axis=0)).all()
     variance = model.model_.variance(outputs).mean(axis=0) + each.var(axis=0)
-    np.testing.assert_allclose(std, np.sqrt(variance))
+    np.testing.assert_allclose(std, np.sqrt(variance), rtol=0.005)
     draws = model.model_.draw(np.repeat(outputs, 5, axis=0), np.random.default_rng(0))
     ends = model.predict_interval(X[:5], 0.9)
     below = (draws < ends[:, :1].T).mean(axis=0)

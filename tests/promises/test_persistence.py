@@ -74,13 +74,7 @@ def test_a_pickle_holds_the_draws_once(model):
     short = fitted(model)
     long = fitted(clone(model).set_params(n_draws=408))
     grown = len(pickle.dumps(long)) - len(pickle.dumps(short))
-    # a few draws that predict as all do are no more than 512
-    few = long.__dict__.get("_few") and long._few.draws
-    weights = (
-        (0 if few is None else few.nbytes)
-        + 8 * 400
-        + 4 * 400 * hasattr(long, "prior_precision_draws_") * len(long.draws_)
-    )
+    weights = 8 * 400 + 4 * 400 * hasattr(long, "prior_precision_draws_") * len(long.draws_)
     assert grown < 1.05 * (long.draws_.nbytes - short.draws_.nbytes + weights)
 
 
