@@ -87,6 +87,24 @@ def row_labels(X: Any) -> list[str]:
     return [str(label) for label in (range(len(X)) if index is None else index)]
 
 
+def categorical_columns(X: Any) -> list[int]:
+    """Numbers of the columns of categories of a data frame; none of other rows.
+
+    Those are `category` of pandas, `Categorical` and `Enum` of polars, dictionaries of Arrow.
+    """
+    frame = _frame(X)
+    if frame is None:
+        return []
+    kinds = (nw.Categorical, nw.Enum)
+    return [j for j, dtype in enumerate(frame.schema.values()) if isinstance(dtype, kinds)]
+
+
+def select(X: Any, columns: list[int]) -> Any:
+    """Some of the columns, in the type of X."""
+    frame = _frame(X)
+    return X[:, columns] if frame is None else frame[:, columns].to_native()
+
+
 def is_missing(X: Any, number: int) -> NDArray:
     """Whether the cells of a column are missing: NaN, None, NA, NaT or null; (n_rows,)."""
     return cells_of(column(X, number))[1]

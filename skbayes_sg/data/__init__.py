@@ -1,4 +1,7 @@
-"""Rows in any storage, and minibatches drawn of them. Imports linalg and validation."""
+"""Rows in any storage, their columns of categories, and minibatches drawn of them.
+
+Imports frames, linalg and validation.
+"""
 
 from skbayes_sg.data.blockwise import (
     Encode,

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -25,17 +25,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbayes_sg.bases import BaseEstimator
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
 from skbayes_sg.data import InMemory
+from skbayes_sg.data.factors import Design, NewLevels
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
+from skbayes_sg.estimators.categorical import (
+    KINDS,
+    REMEDY,
+    as_table,
+    categorical_columns,
+    validated,
+)
+from skbayes_sg.estimators.coefficient_prior import flat_columns
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.few_draws import FewDraws
 from skbayes_sg.estimators.foreign_parameters import SignatureOfInit, require_known_parameters
-from skbayes_sg.estimators.new_levels import Levels, with_new_levels
+from skbayes_sg.estimators.new_levels import Levels, new_levels_of, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
+from skbayes_sg.estimators.one_hot import Tally, warnings_of
 from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
-from skbayes_sg.frames import require_no_dates, text_columns
+from skbayes_sg.frames import require_no_dates, select, text_columns
 from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.plan import Plan
@@ -53,7 +63,7 @@ from skbayes_sg.samplers.base import Need
 from skbayes_sg.validation import in_dtype, is_word, require_integer, require_predict_draws, warn
 from skbayes_sg.version import __version__
 
-FORMAT = 12
+FORMAT = 13
 """Of the fitted attributes. It is raised when their names or meaning change."""
 _OF_DISTRIBUTION = (
     *("coef_", "coef_std_", "intercept_", "posterior_"),
@@ -85,6 +95,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     Parameters
     ----------
+    categorical_features : {"from_dtype"}, list or None, default="from_dtype"
+        Columns of X that are factors, as in HistGradientBoostingClassifier: each level that has
+        rows is a column of zeros and ones. "from_dtype": columns of categories of a data frame,
+        which are `category` of pandas, `Categorical` and `Enum` of polars, dictionaries of Arrow.
+        Or their names, their numbers, or a mask of all columns: such columns may hold text, whole
+        numbers or truth values, of arrays too. Missing cells are a level of their own
+        (groups.md#groups-of-rows-and-mixed-models).
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the chains move as those of one
         longer fit would have. Draws of a default are matched to the gradients of their own fit.
@@ -126,6 +143,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     sampler: Any
     prior_precision: Any
+    categorical_features: Any
     n_chains: int | str
     n_draws: int | str
     burn_in: int | str
@@ -140,8 +158,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """Of these: the posterior of X, y and metadata, and fitted attributes that tell of them."""
     _has_offset = False
     """Whether the last fit had offsets."""
+    _design: Design | None = None
+    """Columns of levels of the last fit, where X had factors."""
     _levels: Mapping[str, Levels] = MappingProxyType({})
-    """Columns of each factor of `prior_groups`, of which every row of the fit had one level."""
+    """Factors of which predictions know new levels, and slopes by level."""
+    _no_factors: Mapping[str, str] = MappingProxyType({})
+    """Of other groups of `prior_groups`, why they are none."""
+    _tallies: Mapping[str, Tally] = MappingProxyType({})
+    """Of these groups, from which what is a factor is told."""
+    new_levels: str
 
     # set by `_set_fit`
     model_: Any
@@ -212,8 +237,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Attributes that tell of the rows."""
         return {}
 
-    def _notices(self, posterior: Posterior) -> list[str]:
-        """Warnings about the data, before the chains run."""
+    def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
+        """Warnings about the data, of which attributes tell too, before the chains run."""
         return []
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
@@ -236,23 +261,47 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _validate_data(self, X, y="no_validation", reset: bool = True, **more):
         """X as float32 or float64, dense in C order or CSR, and y; copied only where necessary.
 
-        Rows are gathered, so C order is faster. Data frames come in Fortran order.
+        Rows are gathered, so C order is faster. Data frames come in Fortran order. Columns of
+        categories become columns of their levels (`data.factors`).
         """
-        require_no_dates(X)
-        kinds = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+        return self._read(X, y, reset, **more)[0]
+
+    def _read(
+        self, X, y="no_validation", reset: bool = True, **more
+    ) -> tuple[Any, dict[str, NewLevels]]:
+        """`_validate_data`, and of each factor the rows of levels that it does not have."""
+        design, new, of_numbers = self._design, dict[str, NewLevels](), X
+        if reset:
+            categorical = categorical_columns(self.categorical_features, X)
+            flat = flat_columns(getattr(self, "prior_groups", None))
+            design = Design.of(as_table(X), categorical, flat) if categorical else None
+        if design is not None:
+            validate_data(self, X := as_table(X), reset=reset, skip_check_array=True)  # its names
+            of_numbers = select(X, list(design.numbers))
+        require_no_dates(of_numbers)
         try:
             with config_context(array_api_dispatch=False):  # arrays of any library become NumPy's
-                checked = validate_data(self, X, y, reset=reset, **kinds, **more)
+                if design is None:
+                    checked = validate_data(self, X, y, reset=reset, **KINDS, **more)
+                else:
+                    checked, new = validated(self, X, y, design, more)
         except (ValueError, TypeError) as error:
-            columns = text_columns(X)
-            if columns:
+            if columns := text_columns(of_numbers):
                 raise ValueError(
-                    f"X holds no numbers in column(s) {', '.join(map(repr, columns))}; encode text "
-                    "first, for example with OneHotEncoder in a ColumnTransformer"
+                    f"X holds no numbers in column(s) {', '.join(map(repr, columns))}; {REMEDY}"
                 ) from error
             raise
         require_squares(checked[0] if isinstance(checked, tuple) else checked, of_fit=reset)
-        return checked
+        if reset:
+            self._design = design
+        return checked, new
+
+    @property
+    def _column_names(self) -> Sequence[Any]:
+        """Of the columns that the model sees, for messages; numbers where X had none."""
+        if self._design is not None:
+            return self._design.column_names
+        return getattr(self, "feature_names_in_", range(self.n_features_in_))
 
     def _fitted_in_blocks(self, X, y, metadata: RowMetadata) -> bool:
         """Fit rows out of core by passes over them; False if X is, or has to serve as, an array.
@@ -384,7 +433,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self, posterior: Posterior, X, y, metadata: RowMetadata, attributes: dict[str, Any]
     ) -> None:
         """Sample, write the fitted attributes, warn; `attributes` are those of the subclass."""
-        attributes["n_samples_seen_"] = X.shape[0]
+        attributes["n_samples_seen_"] = X.shape[0] if hasattr(X, "shape") else len(X)
         attributes["_has_offset"] = metadata.offset is not None
 
         def twin(fit: Fit) -> BayesianEstimator:
@@ -392,8 +441,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             other._set_fit(fit, attributes)
             return other
 
-        warn(small_weights(posterior) + self._notices(posterior))
         attributes |= self._facts(posterior)
+        warn(small_weights(posterior) + self._notices(posterior, attributes))
         earlier = None if self._fit is None else self._fit.engine
         callbacks = CallbackRunner(self, twin, X=X, y=y)
         fit = sample(posterior, self._plan(twin), self._options(posterior.dim), callbacks, earlier)
@@ -440,7 +489,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         few that stand for them.
         """
         check_is_fitted(self, "model_")
-        X = self._validate_data(X, reset=False)
+        X, new = self._read(X, reset=False)
         of_rows, X = X.dtype, with_offset(self, X, offset)
         draws, asked = self.draws_.reshape(-1, self.draws_.shape[-1]), "auto"
         if hasattr(self, "n_predict_draws"):  # of classes
@@ -454,9 +503,22 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
             draws = draws.astype(dtype)
-        if self._levels:
-            return *with_new_levels(self, X, draws, some), weights, of_rows
+        if self._no_factors and self.new_levels == "refuse":  # which may have been set since
+            warnings_of(self._tallies, self._no_factors, self.new_levels)
+        found = new_levels_of(self, X, new) if self._levels else []
+        if found:
+            return *with_new_levels(self, X, draws, some, found), weights, of_rows
         return self.model_, X, draws, weights, of_rows
+
+    def _without_levels_of_columns(self) -> Self:
+        """A copy that predicts rows without any of the columns of a factor as they are.
+
+        Of a data frame's factors new levels are known as such.
+        """
+        known = () if self._design is None else self._design.factors.values()
+        twin = copy.copy(self)
+        twin._levels = {each.name: self._levels[each.name] for each in known}
+        return twin
 
     # -- files, copies, ArviZ -----------------------------------------------------------------
 

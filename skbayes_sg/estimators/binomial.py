@@ -63,6 +63,7 @@ class BayesianBinomialRegressor(LinearRegressor):
     prior_groups : {"feature", "prefix"}, dict or callable, optional
     new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
+    categorical_features : {"from_dtype"}, list or None, default="from_dtype"
     n_chains : int or "auto", default="auto"
     n_draws : int or "auto", default="auto"
     burn_in : int or "auto", default="auto"

@@ -198,10 +198,11 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         metadata = RowMetadata(sample_weight, offset)
         if self._fitted_in_blocks(X, y, metadata):
             return self
-        X, y = self._validate_data(X, y)
+        rows, y = self._validate_data(X, y)
         classes = self._classes_of(y)
-        posterior = self._bind(X, y, classes, metadata)
-        self._sample(posterior, X, y, metadata, {"classes_": classes})
+        posterior = self._bind(rows, y, classes, metadata)
+        rows = rows if self._design is None else X
+        self._sample(posterior, rows, y, metadata, {"classes_": classes})
         return self
 
     def score(self, X, y, sample_weight=None, offset=None) -> float:

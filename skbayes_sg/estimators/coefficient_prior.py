@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral
 from typing import Any
@@ -25,6 +25,8 @@ _FARTHEST = 3e6  # standard deviations of a column from zero: of its squares thr
 _SHRINKAGE: dict[str, Horseshoe | StudentT] = {"horseshoe": Horseshoe(), "student_t": StudentT()}
 _OF_PRIOR = ("prior_precision", "prior_mean", "prior_groups", "intercept_precision", "noise_prior")
 _REST = "other"
+_FLAT = "flat"
+_WORDS = ("own", "share", _FLAT)  # of a column: its group is its own, that of the rest, or none
 _BETWEEN = "__"  # as ColumnTransformer and make_union join names
 
 Groups = dict[str, tuple[int, ...]]
@@ -55,6 +57,8 @@ def prior_of(
     # The mean of every parameter: 0 for intercepts and the log noise variance. Under a learned
     # precision the intercept of a regression has that of y.
     shape = model.shapes["coef"]
+    if estimator._design is not None and mean.shape[-1:] == (estimator.n_features_in_,):
+        mean = estimator._design.spread(mean)
     if mean.shape not in ((), shape[1:], shape):
         raise ValueError(
             f"prior_mean must be one number, one per feature, shape {shape[1:]}, or one per "
@@ -81,7 +85,7 @@ def prior_of(
             far = np.where(variance > 0, np.abs(columns.mean) / np.sqrt(variance), 0.0)
         column = int(far.argmax())
         if far[column] > _FARTHEST:
-            name = getattr(estimator, "feature_names_in_", range(len(far)))[column]
+            name = estimator._column_names[column]
             raise ValueError(
                 f"column {name!r} of X is {far[column]:.1g} of its standard deviations away from "
                 "zero, which leaves double precision no digits for its coefficient; take off the "
@@ -102,6 +106,10 @@ def prior_of(
     else:
         first = np.clip(np.where(of_rows > 0, of_rows, 1.0), *BOUNDS)
     first = first / (getattr(model, "noise_variance", None) or 1.0)
+    if isinstance(em, Hyperprior) and em.groups is not None:
+        flat = np.ones(len(first), bool)
+        flat[[column for columns in em.groups.values() for column in columns]] = False
+        first[flat] = estimator.intercept_precision  # as that of intercepts: nearly none
     # Intercepts have their prior at the means of the columns, where they are independent of the
     # coefficients, whatever the columns' zeros are. Above 1,000 parameters, which have no matrix,
     # the priors are at zero.
@@ -138,6 +146,8 @@ def _given_precision(estimator: Any, model: Predictor) -> NDArray:
     if given.ndim == 0:
         require_positive("prior_precision", given.item(), "use a small number for a weak prior")
     precision = real_array("prior_precision", estimator.prior_precision)
+    if estimator._design is not None and precision.shape == (estimator.n_features_in_,):
+        precision = estimator._design.spread(precision)
     if precision.ndim > 0 and precision.shape != (n_features,):
         raise ValueError(
             f"prior_precision must be one number or one per feature, shape ({n_features},), "
@@ -196,9 +206,9 @@ def hyperprior_of(estimator: Any) -> Hyperprior | None:
         If they contradict each other.
     """
     shrinkage, asked = shrinkage_of(estimator.prior), estimator.prior_groups
-    precision = estimator.prior_precision
+    precision, design = estimator.prior_precision, estimator._design
     is_learned = is_word(precision, "learned")
-    if shrinkage is None and asked is None:
+    if shrinkage is None and asked is None and (design is None or not is_learned):
         return Hyperprior() if is_learned else None
     name = "prior_groups" if shrinkage is None else f"prior={estimator.prior!r}"
     if not is_learned:
@@ -210,33 +220,45 @@ def hyperprior_of(estimator: Any) -> Hyperprior | None:
             f"{name} has a scale for each column, so prior_groups must be None, got {asked!r}"
         )
     n_features, names = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
-    if shrinkage is not None:
-        shrinkage.validate(n_features)
-        asked = "feature"
     names = None if names is None else [str(name) for name in names]
-    return Hyperprior(column_groups(asked, n_features, names), shrinkage)
+    if shrinkage is not None:
+        if design is not None:
+            n_features, names = design.n_columns, design.column_names
+        shrinkage.validate(n_features)
+        return Hyperprior(column_groups("feature", n_features, names), shrinkage)
+    factors = [] if design is None else list(design.factors)
+    groups = column_groups(asked, n_features, names, factors)
+    if groups is not None and design is not None:
+        groups = {label: design.columns_of(*columns) for label, columns in groups.items()}
+    return Hyperprior(groups)
 
 
-def column_groups(asked: Any, n_features: int, names: list[str] | None) -> Groups | None:
+def column_groups(
+    asked: Any, n_features: int, names: list[str] | None, factors: Sequence[int] = ()
+) -> Groups | None:
     """Columns of each group by label, in the order of the columns; None for one group of all.
+
+    A column that is not shrunken is in no group.
 
     Parameters
     ----------
-    asked : {"feature", "prefix"}, mapping, callable or None
+    asked : {"share", "feature", "prefix"}, mapping, callable or None
         The parameter `prior_groups`.
     n_features : int
     names : list of str, optional
         Of the columns.
+    factors : sequence of int
+        Those that are factors, each of which is a group where nothing else is said.
 
     Raises
     ------
     ValueError, TypeError
         If a column is not there or is in two groups, or if names are needed and there are none.
     """
-    if asked is None:
+    if is_word(asked, "share") or (asked is None and not factors):
         return None
-    if isinstance(asked, Mapping):
-        return _of_mapping(asked, n_features, names)
+    if asked is None or isinstance(asked, Mapping):
+        return _of_mapping(asked or {}, n_features, names, factors)
     if is_word(asked, "feature"):
         labels = [f"x{column}" for column in range(n_features)] if names is None else names
         return {label: (column,) for column, label in enumerate(labels)}
@@ -251,9 +273,16 @@ def column_groups(asked: Any, n_features: int, names: list[str] | None) -> Group
             )
         return groups
     raise ValueError(
-        'prior_groups must be "feature", "prefix", a dict of columns, a function of a column\'s '
-        f"name, or None, got {asked!r}"
+        'prior_groups must be "share", "feature", "prefix", a dict of columns, a function of a '
+        f"column's name, or None, got {asked!r}"
     )
+
+
+def flat_columns(asked: Any) -> list[str]:
+    """Names of the columns that `prior_groups` says are not shrunken."""
+    if not isinstance(asked, Mapping):
+        return []
+    return [str(name) for name, columns in asked.items() if is_word(columns, _FLAT)]
 
 
 def _prefix(name: str) -> str:
@@ -273,30 +302,53 @@ def _by_name(label_of: Callable[[str], Any], names: list[str] | None) -> Groups:
     return {label: tuple(columns) for label, columns in groups.items()}
 
 
-def _of_mapping(asked: Mapping[Any, Any], n_features: int, names: list[str] | None) -> Groups:
-    label_of: dict[int, str] = {}
+def _of_mapping(
+    asked: Mapping[Any, Any], n_features: int, names: list[str] | None, factors: Sequence[int]
+) -> Groups:
+    """Groups of columns by label, and what a word says of the column that it is given for."""
+    shown: Any = [f"x{column}" for column in range(n_features)] if names is None else names
+    label_of: dict[int, str | None] = {}
     for label, columns in asked.items():
-        one = isinstance(columns, str | Integral)
-        found = [_number(column, n_features, names) for column in ([columns] if one else columns)]
+        if isinstance(columns, str) and columns in _WORDS:
+            found = [_number(label, n_features, names)]
+            own = shown[found[0]]
+            label = {"own": own, "share": _REST, "flat": None}[columns]
+        else:
+            one = isinstance(columns, str | Integral)
+            found = [
+                _number(column, n_features, names) for column in ([columns] if one else columns)
+            ]
+            label = str(label)
         if not found:
             raise ValueError(f"prior_groups: group {label!r} has no columns; leave it out")
         for column in found:
             if column in label_of:
-                shown = column if names is None else repr(names[column])
+                both = [_FLAT if one is None else one for one in (label_of[column], label)]
+                which = column if names is None else repr(names[column])
                 raise ValueError(
-                    f"prior_groups: column {shown} is in the groups {label_of[column]!r} and "
-                    f"{str(label)!r}; a column has one prior precision"
+                    f"prior_groups: column {which} is in the groups {both[0]!r} and "
+                    f"{both[1]!r}; a column has one prior precision"
                 )
-            label_of[column] = str(label)
-    rest = n_features - len(label_of)
-    if rest and _REST in label_of.values():
+            label_of[column] = label
+    given = {label for label, columns in asked.items() if columns not in _WORDS}
+    rest = [column for column in range(n_features) if column not in label_of]
+    numbers = [column for column in rest if column not in factors]
+    if numbers and _REST in given:
         raise ValueError(
-            f"prior_groups: {rest} columns are in no group, and would be a group {_REST!r}, which "
-            "is there already; give it another name, or all its columns"
+            f"prior_groups: {len(numbers)} columns are in no group, and would be a group "
+            f"{_REST!r}, which is there already; give it another name, or all its columns"
         )
-    groups: dict[str, list[int]] = {str(label): [] for label in asked}
+    for column in rest:
+        label_of[column] = shown[column] if column in factors else _REST
+    groups: dict[str, list[int]] = {str(label): [] for label in asked if label in given}
     for column in range(n_features):
-        groups.setdefault(label_of.get(column, _REST), []).append(column)
+        if (label := label_of[column]) is not None:
+            groups.setdefault(label, []).append(column)
+    if not groups:
+        raise ValueError(
+            f'prior_groups: all columns are "{_FLAT}", and no precision is left to be learned; '
+            "give prior_precision a small number instead"
+        )
     return {label: tuple(columns) for label, columns in groups.items()}
 
 

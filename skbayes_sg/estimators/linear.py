@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,7 @@ class BayesianLinearRegression(LinearRegressor):
     prior_groups : {"feature", "prefix"}, dict or callable, optional
     new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
+    categorical_features : {"from_dtype"}, list or None, default="from_dtype"
     n_chains : int or "auto", default="auto"
         Independent chains: 32 by default, for HMC and with control variates (16 where steps of HMC
         are long, 8 or 16 above 1,000 parameters), 8 otherwise. Of independent draws they are
@@ -196,9 +198,9 @@ class BayesianLinearRegression(LinearRegressor):
         known = np.maximum(np.linalg.eigvalsh(information / np.outer(root, root)), 0.0)
         return prior.determined_by(n_rows, float(np.sum(known / (1 + known))))
 
-    def _notices(self, posterior: Posterior) -> list[str]:
+    def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
         """Also a warning of a precision so weak that no row is left to tell the noise."""
-        found, prior = super()._notices(posterior), posterior.prior
+        found, prior = super()._notices(posterior, facts), posterior.prior
         if not isinstance(prior, NormalInverseGammaPrior) or prior.free_shape is None:
             return found
         weight = posterior.data.sample.weight

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.data import Columns, Data, InMemory, at_hand, of_columns
 from skbayes_sg.data.blockwise import in_partitions
+from skbayes_sg.data.factors import Factor
 from skbayes_sg.data.row_metadata import (
     RowMetadata,
     counts_of_means,
@@ -43,9 +44,9 @@ from skbayes_sg.estimators.classifier import (
     require_two,
 )
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
+from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.few_draws import FewDraws, few_draws
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.estimators.new_levels import levels_of
 from skbayes_sg.estimators.out_of_core import FirstPass, require_chunk, source_of, weights_or_none
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
@@ -53,6 +54,7 @@ from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.inference.precision import SEPARATED, Hyperprior
 from skbayes_sg.inference.result import Fit
 from skbayes_sg.inference.variational_em import VariationalEM
+from skbayes_sg.inspection.names import feature_names
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.coordinates import Affine
@@ -217,6 +219,7 @@ class LinearModel(BayesianEstimator):
     prior_groups: Any = None
     new_levels: str = "sample"
     forgetting_factor: float = 1.0
+    categorical_features: Any = "from_dtype"
     n_chains: int | str = "auto"
     n_draws: int | str = "auto"
     burn_in: int | str = "auto"
@@ -226,6 +229,8 @@ class LinearModel(BayesianEstimator):
     random_state: Any = None
 
     _reads_blocks = True
+    _rows_of_columns: ClassVar[NDArray | None] = None
+    """Rows in which the column of a level is not 0."""
     _columns: ClassVar[Columns | None] = None  # a class variable is no parameter
     """Of all rows, where a prior is in their units."""
     _spread: ClassVar[tuple[float, float] | None] = None
@@ -265,6 +270,24 @@ class LinearModel(BayesianEstimator):
     def intercept_samples_(self) -> NDArray:
         """Draws of `intercept_`, (n_chains, n_draws, ...); zeros without one."""
         return updating.coef_and_intercept(self, self.draws_)[1]
+
+    @property
+    def coef_names_(self) -> NDArray:
+        """Names of the columns of `coef_`: those of X, and ``city[Rome]`` of a level."""
+        return np.array(feature_names(self), object)
+
+    @property
+    def factors_(self) -> dict[str, Factor | str]:
+        """Factors, with their levels that have rows; in words, why a group is none."""
+        check_is_fitted(self, "model_")
+        found: dict[str, Factor | str] = {}
+        for name, levels in self._levels.items():
+            found[name] = levels.seen
+            if not levels.known:
+                found[name] = "no factor: slopes of a column that is not in X"
+            elif levels.slope_of is not None:
+                found[name] = f"slopes of {self.coef_names_[levels.slope_of]!r} by level"
+        return found | {name: f"no factor: {why}" for name, why in self._no_factors.items()}
 
     @property
     def prior_precision_draws_(self) -> NDArray:
@@ -315,23 +338,24 @@ class LinearModel(BayesianEstimator):
         data = posterior.data
         facts: dict[str, Any] = {"_columns": of_columns(data) if self._has_units() else None}
         facts["_spread"] = posterior.predictor.spread_of_y(data)
-        if self.prior_groups is not None:
-            facts["_levels"] = levels_of(self._em(), data)
-        return facts
+        return facts | factors_of(self, data)
 
     def _has_units(self) -> bool:
         """Whether the prior is in units of the columns, or was in another fit."""
         return self._em() is not None or isinstance(self.prior, FittedPosterior)
 
-    def _notices(self, posterior: Posterior) -> list[str]:
+    def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
         """Warnings about columns of one value, where the prior is in units of the columns."""
         if self._em() is None:
             return []
         columns, found = of_columns(posterior.data), list[str]()
         size = np.maximum(columns.unit, np.abs(columns.mean))
+        of_levels = np.zeros(len(size), bool)  # one without rows is predicted as a new one
+        for levels in facts["_levels"].values():
+            of_levels[list(levels.factor.columns)] = True
         for which, what in (
             (
-                columns.unit == 0,
+                (columns.unit == 0) & ~of_levels,
                 "one value in all rows, so the data say nothing about the coefficient, which is "
                 "held at zero; leave such columns out, or give prior_precision a number",
             ),
@@ -344,7 +368,7 @@ class LinearModel(BayesianEstimator):
         ):
             (those,) = np.nonzero(which)
             if len(those):
-                names = getattr(self, "feature_names_in_", range(len(which)))
+                names = self._column_names
                 some = ", ".join(repr(names[column]) for column in those[:3])
                 more = f" and {len(those) - 3} more" if len(those) > 3 else ""
                 found.append(f"column {some}{more} of X: {what}")
@@ -702,7 +726,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         column = int(logits.argmax())
         if not logits[column] > _CERTAIN:
             return warnings
-        name = getattr(self, "feature_names_in_", range(len(logits)))[column]
+        name = self._column_names[column]
         return [
             *warnings,
             f"the prior of column {name!r} of X allows logits of {logits[column]:.1g}, far beyond "
@@ -798,8 +822,8 @@ class LinearRegressor(BayesianRegressor, LinearModel):
     def _make_model(self, data: Data) -> Predictor:
         return self._family.of_data(data, self.fit_intercept)
 
-    def _notices(self, posterior: Posterior) -> list[str]:
-        found = super()._notices(posterior)
+    def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
+        found = super()._notices(posterior, facts)
         if getattr(self, "noise_variance", None) is not None:  # either kind of weight is the other
             return found
         return found + self._family.notices(posterior.data)

@@ -39,6 +39,7 @@ class BayesianMLPClassifier(MultimodalClassifier):
         the sampler; biases keep theirs.
     prior_mean : float or array, default=0.0
     temperature : float, optional
+    categorical_features : {"from_dtype"}, list or None, default="from_dtype"
     n_chains : int or "auto", default="auto"
     n_draws : int or "auto", default="auto"
     burn_in : int or "auto", default="auto"

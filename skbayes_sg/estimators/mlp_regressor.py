@@ -63,6 +63,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     temperature : float, optional
         By default 1, which is Bayes: a colder likelihood makes the noise too small
         (math/networks.md#temperature).
+    categorical_features : {"from_dtype"}, list or None, default="from_dtype"
     n_chains : int or "auto", default="auto"
     n_draws : int or "auto", default="auto"
         "auto" is 20 for the default sampler, else 50. At temperature 1 there are up to

@@ -112,6 +112,7 @@ class Multimodal(BayesianEstimator):
     prior_precision: ArrayLike | str = "scale"
     prior_mean: ArrayLike = 0.0
     temperature: float | None = None
+    categorical_features: Any = "from_dtype"
     n_chains: int | str = "auto"
     n_draws: int | str = "auto"
     burn_in: int | str = "auto"
@@ -201,7 +202,7 @@ class Multimodal(BayesianEstimator):
             name = type(asked.sampler).__name__
             raise AttributeError(f"sampler: {name} {asked.sampler.refuses_streams}")
 
-    def _notices(self, posterior: Posterior) -> list[str]:
+    def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
         """A warning about columns that are far from zero, or whose values saturate hidden units.
 
         The first layer sees rows by their differences, and its prior is scaled to squares of X.
@@ -209,7 +210,7 @@ class Multimodal(BayesianEstimator):
         do (tests/promises/test_messages.py).
         """
         columns = of_columns(posterior.data)
-        names = getattr(self, "feature_names_in_", range(len(columns.mean)))
+        names = self._column_names
         variance = columns.variance.sum()
         shift = np.sqrt((columns.mean**2).sum() / variance) if variance > 0 else 0.0
         if shift > _FAR_MEANS:

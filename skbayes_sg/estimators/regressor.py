@@ -148,8 +148,9 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """`fit`, given all that is known of the rows."""
         if self._fitted_in_blocks(X, y, metadata):
             return self
-        X, y = self._validate_pair(X, y, reset=True)
-        self._sample(self._bind(X, y, metadata), X, y, metadata, {})
+        rows, y = self._validate_pair(X, y, reset=True)
+        posterior = self._bind(rows, y, metadata)
+        self._sample(posterior, rows if self._design is None else X, y, metadata, {})
         return self
 
     def score(self, X, y, sample_weight=None, offset=None) -> float:

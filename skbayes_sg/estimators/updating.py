@@ -16,8 +16,8 @@ from skbayes_sg.data import InMemory, in_threads
 from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.estimators.base import require_finite
+from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
-from skbayes_sg.estimators.new_levels import levels_of
 from skbayes_sg.inference.bayesian_updating import MISFIT, Stream, standing_for
 from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
@@ -127,10 +127,7 @@ def update(
         nothing = dict.fromkeys(("hyper_draws", "batches", "gaussian"))
         estimator._fit = replace(estimator._fit, draws=np.empty((0, 0, 0)), **nothing)
     estimator.__dict__.update(attributes)
-    if estimator.prior_groups is not None:
-        levels = levels_of(em, data)
-        known = levels if is_first else estimator._levels
-        estimator._levels = {name: each for name, each in known.items() if levels.get(name) == each}
+    estimator.__dict__.update(factors_of(estimator, data, streaming=not is_first))
     estimator.model_, estimator._stream = stream.model, stream
     estimator._columns, estimator._few = stream.columns, None
     found = stream.remainder

@@ -43,6 +43,7 @@ SEPARATED = (
     "a plane separates the classes: rows bound coefficients and prior precision from one side "
     "only, and intervals are too narrow; give prior_precision a number that you believe in"
 )
+_NONE = -1  # of a coefficient that is not shrunken: the number of its group
 _NEAR = 0.5  # standard deviations of log precision
 _MOST_APPROXIMATIONS = 8
 _ROWS_A_PARAMETER = 100
@@ -65,7 +66,8 @@ class Hyperprior:
     Attributes
     ----------
     groups : dict of str to tuple of int, optional
-        Columns of X of each group, by label. None: one group of all.
+        Columns of X of each group, by label. None: one group of all. The precisions of columns in
+        no group are those of the weak prior.
     shrinkage : Horseshoe or StudentT, optional
         In place of a precision for each group, with one group for each column.
     """
@@ -86,12 +88,12 @@ class Hyperprior:
         coef = model.unpack(np.arange(model.dim))["coef"]
         labels, group = ["coef"], np.zeros(coef.shape, int)
         if self.groups is not None:
-            labels = list(self.groups)
+            labels, group[:] = list(self.groups), _NONE
             for g, columns in enumerate(self.groups.values()):
                 group[:, list(columns)] = g
-        first = coef[0, 0]
-        unit = float(prior.precision[first] / prior.unit[first])
-        members = (coef.ravel(), group.ravel(), labels)
+        block, group = coef[group != _NONE], group[group != _NONE]
+        unit = float(prior.precision[block[0]] / prior.unit[block[0]])
+        members = (block, group, labels)
         if self.groups is None:
             return OnePrecision(*members, unit)
         return Groups(*members, unit, ends=not model.conjugate)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg.diagnostics import moments, quantile
 from skbayes_sg.inspection.drawing import COLOURS, OF_COEFFICIENTS, axes_for, fitted_step, literal
-from skbayes_sg.inspection.names import logit_names, names_of_inputs
+from skbayes_sg.inspection.names import feature_names, logit_names, names_of_inputs
 from skbayes_sg.inspection.summary import coefficients_of, is_turned
 from skbayes_sg.validation import require_choice, require_integer
 
@@ -144,7 +144,7 @@ class CoefficientsDisplay:
         chosen = _chosen(model, panels, classes)
         sign = -1.0 if is_turned(model, positive) else 1.0
         mean, sd, inner, outer = (
-            each[chosen] for each in _moments(model, sign * _units(per, X, before))
+            each[chosen] for each in _moments(model, sign * _units(per, X, model, before))
         )
         panels = [panels[k] for k in chosen] if panels else []
         label = _label(model, odds_ratio, positive) + (", per sd" if per == "sd" else "")
@@ -296,7 +296,7 @@ def _chosen(model: Any, panels: Sequence[str], classes: ArrayLike | None) -> lis
     return [known.index(label) for label in np.atleast_1d(classes).tolist()]
 
 
-def _units(per: str, X: Any, before: Any) -> NDArray:
+def _units(per: str, X: Any, model: Any, before: Any) -> NDArray:
     """Of each feature, or one for all, by which coefficients are multiplied."""
     require_choice("per", per, ("unit", "sd"))
     if per == "unit":
@@ -304,12 +304,14 @@ def _units(per: str, X: Any, before: Any) -> NDArray:
     if X is None:
         raise ValueError("X: standard deviations are those among rows; give some of them")
     rows = X if before is None else before.transform(X)
+    if model._design is not None:
+        rows = model._validate_data(rows, reset=False)
     return np.sqrt(StandardScaler(with_mean=False).fit(rows).var_)
 
 
 def _moments(model: Any, unit: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
     """Means and sds (logits, features), and ends of the inner and of the outer interval."""
-    draws = coefficients_of(model, model.draws_)[..., : model.n_features_in_] * unit
+    draws = coefficients_of(model, model.draws_)[..., : len(feature_names(model))] * unit
     shape, weights = draws.shape[2:], model.draw_weights_
     draws = draws.reshape(*draws.shape[:2], -1)
     mean, sd = moments(draws, weights)

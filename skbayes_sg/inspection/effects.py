@@ -256,7 +256,9 @@ class _Averages:
         self, asking: Callable, model: Any, scale: str, positive: Any, n_draws: Any, known: tuple
     ) -> None:
         self.asking, self.model, self.scale = asking, model, scale
-        self.estimator, _ = fitted_step(asking, model, REMEDY, "draws_")
+        self.estimator, before = fitted_step(asking, model, REMEDY, "draws_")
+        if before is None:  # a column of a level that is moved to zero makes no new level
+            self.model = self.estimator._without_levels_of_columns()
         self.classes = list(getattr(self.estimator, "classes_", []))
         self.has_odds = getattr(self.estimator.model_, "ratio", "") == "odds_ratio"
         if scale == "odds_ratio" and not (self.classes or self.has_odds):

@@ -15,7 +15,9 @@ from skbayes_sg.validation import is_integer
 
 
 def feature_names(estimator) -> list[str]:
-    """Column names of X; x0, x1, ... where X had none.
+    """Names of the columns that have coefficients, x0, x1, ... where X had none.
+
+    They are those of X, and of a factor one for each level, as in ``city[Rome]``.
 
     Parameters
     ----------
@@ -27,6 +29,8 @@ def feature_names(estimator) -> list[str]:
         In the order of the columns of X.
     """
     check_is_fitted(estimator)
+    if estimator._design is not None:
+        return estimator._design.column_names
     named = getattr(estimator, "feature_names_in_", None)
     if named is None:
         return [f"x{column}" for column in range(estimator.n_features_in_)]

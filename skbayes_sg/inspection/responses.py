@@ -45,7 +45,11 @@ def weights_of(sample_weight: ArrayLike | None, X: Any) -> NDArray:
 
 
 def under_draws(
-    asking: Callable, model: Any, X: Any, offset: ArrayLike | None = None, kept: Any = slice(None)
+    asking: Callable,
+    model: Any,
+    X: Any,
+    offset: ArrayLike | None = None,
+    kept: Any = slice(None),
 ) -> Iterator[tuple[NDArray, NDArray]]:
     """Blocks of rows, and their expected responses, (chains, draws, outputs, rows).
 

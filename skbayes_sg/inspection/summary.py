@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sg import diagnostics
 from skbayes_sg.inspection.names import feature_names, logit_names
 from skbayes_sg.inspection.table import table
-from skbayes_sg.inspection.under_draws import prior_sd_draws
+from skbayes_sg.inspection.under_draws import counted_coefficients, prior_sd_draws
 from skbayes_sg.validation import (
     require_choice,
     require_integer,
@@ -50,10 +50,10 @@ def of_groups(estimator: Any, level: float, full: bool):
             "summary: groups=True needs a prior whose precisions are sampled, as those of "
             'prior_precision="learned" are'
         )
-    scales = estimator._fit.scales
+    scales, counts = estimator._fit.scales, counted_coefficients(estimator)
     draws, weights = prior_sd_draws(estimator), estimator.draw_weights_
     columns = figures_of(draws, weights, level, null=None, full=full, estimator=estimator)
-    return table(scales.labels, ["group"], {"n_coefficients": scales.sizes.astype(int)} | columns)
+    return table(scales.labels, ["group"], {"n_coefficients": counts.astype(int)} | columns)
 
 
 def of_coefficients(

@@ -74,11 +74,27 @@ def prior_sd_draws(estimator: Any) -> NDArray:
     In the units of the coefficients.
     """
     scales, prior = estimator._fit.scales, estimator._fit.prior
-    squares = scales.summed(1 / prior.unit[None, scales.block])
-    variance = squares[0] / scales.sizes / estimator.prior_precision_draws_.astype(np.float64)
+    counts, told = counted_coefficients(estimator), told_by_rows(estimator)
+    squares = scales.summed(told / prior.unit[None, scales.block])
+    drawn = estimator.prior_precision_draws_.astype(np.float64)
+    variance = squares[0] / np.maximum(counts, 1) / drawn
     if not prior.quadratic:  # it is in units of the noise variance
         variance = variance * np.exp(estimator.draws_[..., -1:])
     return np.sqrt(variance)
+
+
+def told_by_rows(estimator: Any) -> NDArray:
+    """1 for each coefficient with a group whose column varies, 0 for others: held at zero."""
+    columns, model = estimator._columns, estimator.model_
+    varies = np.ones(model.dim)
+    if columns is not None:
+        model.unpack(varies)["coef"][:] = columns.unit > 0
+    return varies[estimator._fit.scales.block]
+
+
+def counted_coefficients(estimator: Any) -> NDArray:
+    """Coefficients of each group whose columns vary, (groups,)."""
+    return estimator._fit.scales.summed(told_by_rows(estimator)[None])[0]
 
 
 def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> dict[str, NDArray]:

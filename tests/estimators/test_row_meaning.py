@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,8 +24,8 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata
-from skbayes_sg.estimators import new_levels
-from skbayes_sg.estimators.new_levels import levels_of
+from skbayes_sg.estimators import one_hot
+from skbayes_sg.estimators.one_hot import levels_of, tallies_of
 from skbayes_sg.inspection import prediction_summary, prior_sensitivity
 from skbayes_sg.models import (
     DRBM,
@@ -540,11 +539,17 @@ def test_probabilities_of_a_new_level_are_averages_over_levels():
 
 def test_rows_that_may_be_all_zeros_are_no_new_level():
     """A factor without its first level, and columns that are no indicators."""
-    without = CITIES[:, 1:]
-    model = BayesianLinearRegression(prior_groups={"city": range(LEVELS - 1)}, random_state=0).fit(
-        without, IN_CITIES
-    )
+    asked = {"prior_groups": {"city": range(LEVELS - 1)}, "random_state": 0}
+    model = BayesianLinearRegression(**asked)
+    with pytest.warns(UserWarning, match="'city' of prior_groups is taken for no factor"):
+        model.fit(CITIES[:, 1:], IN_CITIES)
     assert not model._levels
+    assert model.factors_ == {"city": "no factor: some rows have none of its columns"}
+    refusing = BayesianLinearRegression(**asked, new_levels="refuse")
+    with pytest.raises(ValueError, match="new_levels=\"refuse\" cannot refuse: the group 'city'"):
+        refusing.fit(CITIES[:, 1:], IN_CITIES)
+    with pytest.raises(ValueError, match='new_levels="refuse" cannot refuse'):
+        model.set_params(new_levels="refuse").predict(CITIES[:3, 1:])
     model = BayesianLinearRegression(prior_groups="feature", random_state=0)
     assert not model.fit(X, NUMBERS)._levels
 
@@ -600,18 +605,21 @@ def test_factors_are_found_in_sparse_rows_without_a_dense_copy(monkeypatch):
     two = INDICATORS + np.roll(INDICATORS, 1, axis=1)
     rows = np.hstack([INDICATORS, X[:, :1], INDICATORS * X[:, :1], two])
     ends = np.cumsum([LEVELS, 1, LEVELS, LEVELS])
-    groups = {"city": range(ends[0]), "slope": range(ends[1], ends[2])}
-    asked = SimpleNamespace(groups=groups | {"two": range(ends[2], ends[3])})
+    groups = {"city": list(range(ends[0])), "slope": list(range(ends[1], ends[2]))}
+    groups["two"] = list(range(ends[2], ends[3]))
+    names = [f"x{column}" for column in range(ends[3])]
     stored = sparse.csr_array(rows + 1.0)  # of which a number is stored in each place
     stored.data -= 1.0
-    found = levels_of(asked, InMemory.of(rows, NUMBERS))
+    found, why = levels_of(tallies_of(groups, InMemory.of(rows, NUMBERS)), groups, names)
     assert list(found) == ["city", "slope"]
     assert found["slope"].slope_of == LEVELS
+    assert why == {"two": "some rows have several of its columns"}
     seen = []
-    monkeypatch.setattr(new_levels, "dense", lambda X: seen.append(X.shape) or X.toarray())
+    del groups["two"]  # of which it is asked where factors within it may end
+    monkeypatch.setattr(one_hot, "dense", lambda X: seen.append(X.shape) or X.toarray())
     for kept in (sparse.csr_array(rows), stored):
         data = replace(InMemory.of(rows, NUMBERS), X=kept, sparse_rows=True)
-        assert levels_of(asked, data) == found
+        assert levels_of(tallies_of(groups, data), groups, names)[0] == found
     assert all(n == 100 or columns < LEVELS for n, columns in seen)
 
 

@@ -55,7 +55,7 @@ def test_a_prefix_ends_at_the_first_separator():
 @pytest.mark.parametrize(
     ("asked", "names", "said"),
     [
-        ("level", NAMES, 'must be "feature", "prefix", a dict'),
+        ("level", NAMES, 'must be "share", "feature", "prefix", a dict'),
         (3, NAMES, "must be"),
         ("prefix", None, "X has none"),
         ("prefix", ["a", "b"], "and none is"),

@@ -59,7 +59,7 @@ ORDER = (
     ),  # of the model, as the next two
     *("fit_intercept", "intercept_precision"),
     *("prior_mean", "prior", "prior_groups", "new_levels", "forgetting_factor"),
-    "temperature",
+    *("temperature", "categorical_features"),
     *("n_chains", "n_draws", "burn_in", "thin", "warm_start", "n_jobs", "random_state"),
     *("class_weight", "n_predict_draws"),
 )

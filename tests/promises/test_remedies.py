@@ -14,6 +14,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
@@ -60,6 +61,11 @@ EXPOSURE = RNG.uniform(1, 9, N)
 WEIGHT = 1.0 + np.arange(N) % 3
 TOWN = np.array(["Ghent", "Bruges"])[np.arange(N) % 2]
 LEVELS = pd.get_dummies(pd.Series(TOWN)).astype(float).add_prefix("town__").assign(rest__age=LINE)
+
+FACTOR = pd.DataFrame({"town": pd.Categorical(TOWN), "age": X["age"]})
+HALF = np.array(["first", "second"])[np.arange(N) // (N // 2)]
+BOTH = pd.get_dummies(pd.DataFrame({"town": TOWN, "half": HALF})).astype(float).add_prefix("all__")
+OF_THREE = pd.get_dummies(pd.Series(np.arange(N) % 3)).astype(float).iloc[:, 1:].add_prefix("k")
 
 
 def logistic(**changes):
@@ -146,11 +152,46 @@ CASES = {
     ),
     # -- X and y --
     "text": (
-        "encode text first, for example with OneHotEncoder in a ColumnTransformer",
+        "give such a column the type category",
+        lambda: linear().fit(pd.DataFrame({"town": TOWN}), LINE),
+        lambda: linear().fit(pd.DataFrame({"town": TOWN}).astype("category"), LINE),
+    ),
+    "text by name": (
+        "or name it in categorical_features",
+        lambda: linear().fit(pd.DataFrame({"town": TOWN}), LINE),
+        lambda: linear(categorical_features=["town"]).fit(pd.DataFrame({"town": TOWN}), LINE),
+    ),
+    "text in columns": (
+        "or encode it, for example with OneHotEncoder",
         lambda: linear().fit(pd.DataFrame({"town": TOWN}), LINE),
         lambda: make_pipeline(OneHotEncoder(sparse_output=False), linear()).fit(
             pd.DataFrame({"town": TOWN}), LINE
         ),
+    ),
+    "factors as one word": (
+        'must be "from_dtype", None, or a list of names',
+        lambda: linear(categorical_features="town").fit(pd.DataFrame({"town": TOWN}), LINE),
+        lambda: linear(categorical_features=["town"]).fit(pd.DataFrame({"town": TOWN}), LINE),
+    ),
+    "factors in a sparse matrix": (
+        'give an array or a data frame, or leave categorical_features at "from_dtype"',
+        lambda: linear(categorical_features=[0]).fit(sparse.csr_array(X.round()), LINE),
+        lambda: linear(categorical_features=[0]).fit(X.round().to_numpy(), LINE),
+    ),
+    "a mask that is short": (
+        "has 2 truth values, and X has 3 columns; give one for each",
+        lambda: linear(categorical_features=[True, False]).fit(X.round(), LINE),
+        lambda: linear(categorical_features=[True, False, False]).fit(X.round(), LINE),
+    ),
+    "a factor that is not there": (
+        "X has no column 'ages'; its columns are 'age', 'income', 'debt'",
+        lambda: linear(categorical_features=["ages"]).fit(X.round(), LINE),
+        lambda: linear(categorical_features=["age"]).fit(X.round(), LINE),
+    ),
+    "levels of another type": (
+        "give the column the type that it had",
+        lambda: linear().fit(FACTOR, LINE).predict(FACTOR.assign(town=1.0)),
+        lambda: linear().fit(FACTOR, LINE).predict(FACTOR.assign(town="elsewhere")),
     ),
     "dates": (
         '(dates - numpy.datetime64("2020-01-01")) / numpy.timedelta64(1, "D")',
@@ -551,6 +592,56 @@ CASES = {
         lambda: prior_sensitivity(linear().fit(X, LINE), X, LINE),
     ),
     # -- levels and orders --
+    "a new level that nothing shrinks": (
+        "leave out such rows, or let its levels be shrunken",
+        lambda: (
+            linear(prior_precision="learned", prior_groups={"town": "flat"})
+            .fit(FACTOR, LINE)
+            .predict(FACTOR.assign(town="elsewhere"))
+        ),
+        lambda: (
+            linear(prior_precision="learned")
+            .fit(FACTOR, LINE)
+            .predict(FACTOR.assign(town="elsewhere"))
+        ),
+    ),
+    "nothing is shrunken": (
+        "give prior_precision a small number instead",
+        lambda: linear(prior_precision="learned", prior_groups={"town": "flat"}).fit(
+            FACTOR[["town"]], LINE
+        ),
+        lambda: linear(prior_precision=1e-6).fit(FACTOR[["town"]], LINE),
+    ),
+    "two factors of a prefix": (
+        "give the data frame with its columns of categories as it is",
+        lambda: linear(prior_precision="learned", prior_groups="prefix").fit(BOTH, LINE),
+        lambda: linear(prior_precision="learned").fit(
+            pd.DataFrame({"town": TOWN, "half": HALF}).astype("category"), LINE
+        ),
+    ),
+    "two factors of a prefix, each with a transformer": (
+        "or a transformer for each factor",
+        lambda: linear(prior_precision="learned", prior_groups="prefix").fit(BOTH, LINE),
+        lambda: linear(prior_precision="learned", prior_groups="prefix").fit(
+            BOTH.rename(columns=lambda name: name.replace("all__half_", "half__")), LINE
+        ),
+    ),
+    "levels that cannot be refused": (
+        "give the factor as one column of categories (categorical_features)",
+        lambda: linear(
+            prior_precision="learned", prior_groups={"k": [0, 1]}, new_levels="refuse"
+        ).fit(OF_THREE, LINE),
+        lambda: linear(prior_precision="learned", new_levels="refuse").fit(FACTOR, LINE),
+    ),
+    "levels that are zeros": (
+        'set new_levels="zero" if zeros are a level',
+        lambda: linear(
+            prior_precision="learned", prior_groups={"k": [0, 1]}, new_levels="refuse"
+        ).fit(OF_THREE, LINE),
+        lambda: linear(
+            prior_precision="learned", prior_groups={"k": [0, 1]}, new_levels="zero"
+        ).fit(OF_THREE, LINE),
+    ),
     "a new level": (
         'leave out such rows, or set new_levels to "sample" or "zero"',
         lambda: (

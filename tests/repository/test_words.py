@@ -150,7 +150,8 @@ FOR = [
     ("estimators/coefficient_prior.py", "", COEFFICIENTS),  # functions of these estimators
     ("estimators/gaussian_posterior.py", "prior ", COEFFICIENTS),
     ("estimators/classifier.py", "class_weight", having("class_weight")),
-    ("estimators/new_levels.py", "row {} of X has a level", COEFFICIENTS),
+    ("estimators/new_levels.py", "", COEFFICIENTS),  # functions of these estimators
+    ("estimators/one_hot.py", "", COEFFICIENTS),
     ("estimators/mlp.py", "hidden_layer_sizes", having("hidden_layer_sizes")),
     ("estimators/ordinal.py", "categories must", having("categories")),
     ("estimators/coefficient_prior.py", "prior must", COEFFICIENTS),

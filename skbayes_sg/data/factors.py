@@ -1,0 +1,245 @@
+"""Factors: columns of categories, and the columns of a matrix that stand for their levels.
+
+A factor has a column of zeros and ones for each level that has rows. `Design` makes these columns
+where a data frame becomes a matrix, and knows of each what it stands for; all that comes behind it
+sees a matrix. So what is a factor is declared, by the type of a column or by the user, and a row of
+a level that has no column is known to be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skbayes_sg import frames
+
+MISSING = None
+"""The level of missing cells."""
+UNSEEN = -1
+"""The code of a level that is none of a factor's."""
+NONE = -1
+"""In place of the column of a level that has none."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A column of categories: its name, its levels, and their columns in a matrix.
+
+    Attributes
+    ----------
+    name : str
+    levels : tuple
+        Those that have rows, in the order of the column's type or sorted, `MISSING` last, and later
+        ones of a stream behind. Of columns of zeros and ones that were given, their names.
+    columns : tuple of int
+        Of the matrix, one for each level; `NONE` for a level that others are compared with.
+    """
+
+    name: str
+    levels: tuple[Any, ...]
+    columns: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"Factor({self.name!r}, {len(self.levels)} levels)"
+
+    def codes(self, labels: Sequence[Any]) -> NDArray:
+        """Number of the level of each label, (n,); `UNSEEN` for others."""
+        number = {level: code for code, level in enumerate(self.levels)}
+        return np.fromiter((number.get(each, UNSEEN) for each in labels), np.intp, len(labels))
+
+    def some(self, codes: Sequence[int]) -> Factor:
+        """With the levels of some codes alone."""
+        levels = tuple(self.levels[code] for code in codes)
+        return replace(self, levels=levels, columns=tuple(self.columns[code] for code in codes))
+
+    def with_levels(self, levels: Sequence[Any], first: int) -> Factor:
+        """With more levels, whose columns are the next ones from `first` on."""
+        columns = range(first, first + len(levels))
+        return replace(self, levels=(*self.levels, *levels), columns=(*self.columns, *columns))
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns: the level in brackets."""
+        return [f"{self.name}[{level_name(level)}]" for level in self.levels]
+
+
+def level_name(level: Any) -> str:
+    """A level in a table; codes may be whole numbers that an array holds as others."""
+    if isinstance(level, float) and level.is_integer():
+        level = int(level)
+    return "missing" if level is MISSING else str(level)
+
+
+class NewLevels(NamedTuple):
+    """Rows whose level is none of a factor's."""
+
+    rows: NDArray
+    """Their numbers, (n,)."""
+    labels: list[Any]
+    """The level of each, (n,)."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which columns of a matrix stand for the columns of a data frame, or of an array.
+
+    Attributes
+    ----------
+    numbers : dict of int to int
+        Of each column of numbers: its column of the matrix.
+    factors : dict of int to Factor
+        Of each column of categories.
+    names : tuple of str
+        Of the columns of the frame, or x0, x1, ...
+    """
+
+    numbers: dict[int, int]
+    factors: dict[int, Factor]
+    names: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, X: Any, categorical: Sequence[int], flat: Sequence[str] = ()) -> Design:
+        """The columns of some rows, of which those of these numbers are factors.
+
+        The first level of a factor that is `flat`, which no prior holds, has no column: the others
+        are compared with it.
+        """
+        named = frames.column_names(X)
+        names = tuple(str(name) if frames.is_frame(X) else f"x{name}" for name in named)
+        numbers, factors, start = {}, {}, 0
+        for column, name in enumerate(names):
+            if column not in categorical:
+                numbers[column] = start
+                start += 1
+                continue
+            levels = _levels(X, column)
+            factor = Factor(name, (), ())
+            if name in flat:
+                factor = Factor(name, (levels.pop(0),), (NONE,))
+            factors[column] = factor.with_levels(levels, start)
+            start += len(levels)
+        return cls(numbers, factors, names)
+
+    @property
+    def n_columns(self) -> int:
+        """Of the matrix."""
+        factors = self.factors.values()
+        return len(self.numbers) + sum(at != NONE for each in factors for at in each.columns)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Of the columns of the matrix."""
+        found = [""] * self.n_columns
+        for column, at in self.numbers.items():
+            found[at] = self.names[column]
+        for factor in self.factors.values():
+            for at, name in zip(factor.columns, factor.names, strict=True):
+                if at != NONE:
+                    found[at] = name
+        return found
+
+    def columns_of(self, *columns: int) -> tuple[int, ...]:
+        """Columns of the matrix that stand for some columns of the frame."""
+        found: list[int] = []
+        for column in columns:
+            factor = self.factors.get(column)
+            of_column = (self.numbers[column],) if factor is None else factor.columns
+            found += [at for at in of_column if at != NONE]
+        return tuple(found)
+
+    def spread(self, values: NDArray) -> NDArray:
+        """Numbers of the columns of the frame, on the last axis, as those of the matrix."""
+        found = np.empty((*values.shape[:-1], self.n_columns))
+        for column in range(len(self.names)):
+            found[..., list(self.columns_of(column))] = values[..., [column]]
+        return found
+
+    def matrix(self, X: Any, numbers: NDArray) -> tuple[sparse.csr_array, dict[str, NewLevels]]:
+        """Rows as a sparse matrix, and those of levels without a column, by factor.
+
+        `numbers` are the columns of numbers, in the order of `self.numbers`. A row takes an entry
+        for each of them that is not zero, and one for each factor.
+        """
+        n_rows, n_numbers = numbers.shape
+        width = n_numbers + len(self.factors)
+        values = np.ones((n_rows, width), numbers.dtype)
+        values[:, :n_numbers] = numbers
+        columns = np.empty((n_rows, width), np.int32)
+        columns[:, :n_numbers] = list(self.numbers.values())
+        new = {}
+        for place, (column, factor) in enumerate(self.factors.items(), n_numbers):
+            labels = labels_of(X, column)
+            codes = factor.codes(labels)
+            (unseen,) = np.nonzero(codes == UNSEEN)
+            new[factor.name] = NewLevels(unseen, [labels[row] for row in unseen])
+            _require_same_kind(factor, new[factor.name].labels)
+            at = np.append(np.array(factor.columns, np.int32), NONE)[codes]
+            columns[:, place] = np.maximum(at, 0)
+            values[at == NONE, place] = 0.0  # which is left out
+        kept = values != 0
+        ends = np.append(0, np.cumsum(kept.sum(axis=1)))
+        found = sparse.csr_array(
+            (values[kept], columns[kept], ends), shape=(n_rows, self.n_columns)
+        )
+        found.sort_indices()  # columns of later levels are the last ones
+        return found, new
+
+    def grown(self, new: dict[str, NewLevels]) -> Design:
+        """With columns for more levels, behind all others."""
+        factors, start = dict(self.factors), self.n_columns
+        for column, factor in self.factors.items():
+            levels = in_order(new[factor.name].labels)
+            factors[column] = factor.with_levels(levels, start)
+            start += len(levels)
+        return replace(self, factors=factors)
+
+
+def labels_of(X: Any, column: int) -> list[Any]:
+    """The level of each row, as values of Python."""
+    found, missing = frames.cells_of(frames.column(X, column))
+    labels = found.tolist()
+    for row in np.flatnonzero(missing):
+        labels[row] = MISSING
+    return labels
+
+
+def in_order(labels: Sequence[Any]) -> list[Any]:
+    """The different labels, sorted: numbers first, then text, `MISSING` last."""
+    return sorted(set(labels), key=_rank)
+
+
+def _rank(label: Any) -> tuple:
+    if label is MISSING:
+        return (2, "", 0)
+    if isinstance(label, bool | int | float):
+        return (0, "", label)
+    kind = type(label).__name__
+    return (1, kind, label if hasattr(label, "__lt__") else str(label))
+
+
+def _levels(X: Any, column: int) -> list[Any]:
+    """The levels that have rows, in the order of the column's type, or sorted."""
+    found = in_order(labels_of(X, column))
+    declared = frames.categories(X, column)
+    if declared is None:
+        return found
+    place = {level: number for number, level in enumerate(declared)}
+    return sorted(found, key=lambda level: place.get(level, len(place)))
+
+
+def _require_same_kind(factor: Factor, new: list[Any]) -> None:
+    """Raise ValueError where all levels of a fit are text and new ones are numbers, or reversed."""
+    known = {isinstance(level, str) for level in factor.levels if level is not MISSING}
+    others = {isinstance(level, str) for level in new if level is not MISSING}
+    if known and others and not known & others:
+        some = next(level for level in new if level is not MISSING)
+        known_some = next(level for level in factor.levels if level is not MISSING)
+        raise ValueError(
+            f"column {factor.name!r} of X has the level {some!r}, and those of the fit are of "
+            f"another type, such as {known_some!r}; give the column the type that it had"
+        )

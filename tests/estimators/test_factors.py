@@ -1,0 +1,330 @@
+"""A data frame with categories is a mixed model: estimators take it as it is."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sg import (
+    BayesianBinomialRegressor,
+    BayesianGammaRegressor,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianMLPClassifier,
+    BayesianMLPRegressor,
+    BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
+    BayesianPoissonRegressor,
+    BayesianRobustRegressor,
+    DRBMClassifier,
+)
+from skbayes_sg.inspection import average_effects, totals
+
+N, LEVELS = 300, 12
+RNG = np.random.default_rng(20)
+MEMBER = RNG.integers(LEVELS, size=N)
+AGE = RNG.standard_normal(N)
+ETA = 0.5 + 0.4 * AGE + RNG.standard_normal(LEVELS)[MEMBER]
+CITY = np.array([f"c{k:02d}" for k in range(LEVELS)])[MEMBER]
+ROWS = pd.DataFrame({"city": pd.Categorical(CITY), "age": AGE})
+INDICATORS = (MEMBER[:, None] == np.arange(LEVELS)).astype(float)
+COLUMNS = np.column_stack([INDICATORS, AGE])
+GROUPS = {"city": range(LEVELS), "other": [LEVELS]}
+NUMBERS = ETA + 0.5 * RNG.standard_normal(N)
+COUNTS = RNG.poisson(np.exp(0.5 * ETA))
+LABELS = (ETA + RNG.logistic(size=N) > 0).astype(int)
+GRADES = np.digitize(ETA + RNG.logistic(size=N), [-1, 1])
+EACH = [
+    (BayesianLogisticRegression, LABELS),
+    (BayesianOrdinalClassifier, GRADES),
+    (BayesianLinearRegression, NUMBERS),
+    (BayesianRobustRegressor, NUMBERS),
+    (BayesianPoissonRegressor, COUNTS),
+    (BayesianNegativeBinomialRegressor, COUNTS),
+    (BayesianGammaRegressor, np.exp(0.3 * NUMBERS)),
+    (BayesianBinomialRegressor, LABELS),
+]
+NEW = pd.DataFrame({"city": ["Rome", "Rome", "Oslo", None], "age": 0.0})
+SHORT = {"n_chains": 4, "n_draws": 40, "burn_in": 20, "thin": 1, "random_state": 0}
+quick = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@quick
+@pytest.mark.parametrize(("cls", "y"), EACH, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_fit_is_that_of_one_hot_columns(cls, y):
+    more = {"trials": 1} if cls is BayesianBinomialRegressor else {}
+    model = cls(**SHORT).fit(ROWS, y, **more)
+    columns = cls(prior_groups=GROUPS, **SHORT).fit(COLUMNS, y, **more)
+    np.testing.assert_array_equal(model.draws_, columns.draws_)
+    assert model.prior_precision_blocks_ == columns.prior_precision_blocks_
+    assert model.n_features_in_ == 2
+    assert model.coef_names_.tolist() == [*(f"city[c{k:02d}]" for k in range(LEVELS)), "age"]
+    assert model.factors_["city"].levels == tuple(np.unique(CITY))
+    asked = [(each, X) for each, X in ((model, ROWS), (columns, COLUMNS))]
+    np.testing.assert_allclose(*(each.predict(X[:40], **more) for each, X in asked), rtol=1e-9)
+    found = (each.predict_interval(X[:40], **more) for each, X in asked)
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+@quick
+@pytest.mark.parametrize(
+    ("cls", "y"),
+    [(BayesianMLPClassifier, LABELS), (BayesianMLPRegressor, NUMBERS), (DRBMClassifier, LABELS)],
+)
+def test_networks_have_the_columns_without_pooling(cls, y):
+    short = {"n_chains": 2, "n_draws": 4, "burn_in": 4, "thin": 1, "random_state": 0}
+    model, columns = cls(**short).fit(ROWS, y), cls(**short).fit(COLUMNS, y)
+    np.testing.assert_array_equal(model.draws_, columns.draws_)
+    np.testing.assert_array_equal(model.predict(ROWS), columns.predict(COLUMNS))
+    zeros = np.zeros((1, LEVELS + 1))
+    np.testing.assert_array_equal(model.predict(NEW[2:3]), columns.predict(zeros))
+
+
+@quick
+def test_columns_are_factors_by_type_name_number_or_mask():
+    y, kind = LABELS, BayesianLogisticRegression
+    expected = kind(**SHORT).fit(ROWS, y).draws_
+    text = ROWS.astype({"city": object})
+    array = np.column_stack([CITY.astype(object), AGE])
+    for asked, rows in (
+        (["city"], text),
+        ([0], text),
+        ([True, False], text),
+        ([0], array),
+        ([-2], array.tolist()),
+        (np.array([True, False]), np.column_stack([MEMBER, AGE])),
+    ):
+        model = kind(categorical_features=asked, **SHORT).fit(rows, y)
+        np.testing.assert_array_equal(model.draws_, expected)
+        model.predict(rows)
+    with pytest.raises(ValueError, match=r"column\(s\) 'city'; give .* type category"):
+        kind(**SHORT).fit(text, y)
+    numbers = ROWS.assign(city=pd.Categorical(MEMBER))
+    assert kind(categorical_features=None, **SHORT).fit(numbers, y).coef_.shape == (1, 2)
+    scaled = make_column_transformer(
+        (StandardScaler(), ["age"]), remainder="passthrough", verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    pipeline = make_pipeline(scaled, kind(**SHORT)).fit(ROWS, y)
+    assert "city" in pipeline[-1].factors_
+
+
+@quick
+def test_what_is_made_of_a_fit_knows_the_factors():
+    model = BayesianLinearRegression(**SHORT).fit(ROWS, NUMBERS)
+    for copy in (pickle.loads(pickle.dumps(model)), model.compact()):
+        np.testing.assert_allclose(copy.predict(NEW), model.predict(NEW), rtol=1e-4)
+    search = GridSearchCV(BayesianLinearRegression(**SHORT), {"prior_groups": [None, "share"]})
+    search.fit(ROWS, NUMBERS)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    again = BayesianLinearRegression(**SHORT, warm_start=True).fit(ROWS, NUMBERS)
+    again.fit(ROWS[:200], NUMBERS[:200])
+    again.fit(COLUMNS, NUMBERS)  # another design
+    assert again.factors_ == {}
+    assert again.predict(COLUMNS).shape == (N,)
+    table = model.summary()
+    assert table.index[0] == "city[c00]"
+    assert list(model.to_arviz()["posterior"]["coef"]["feature"].values) == list(model.coef_names_)
+
+
+# -- which columns share a precision --------------------------------------------------------------
+
+
+@quick
+@pytest.mark.parametrize(
+    ("asked", "groups"),
+    [
+        (None, {"city": 12, "shift": 3, "other": 2}),
+        ("share", {"coef": 17}),
+        ("feature", {"city": 12, "age": 1, "shift": 3, "debt": 1}),
+        ({"shift": "share"}, {"city": 12, "other": 5}),
+        ({"age": "own"}, {"city": 12, "shift": 3, "age": 1, "other": 1}),
+        ({"places": ["city", "shift"]}, {"places": 15, "other": 2}),
+        ({"age": "flat"}, {"city": 12, "shift": 3, "other": 1}),
+        ({"shift": "flat", "age": "own"}, {"city": 12, "age": 1, "other": 1}),
+        (lambda name: name[0], {"c": 12, "a": 1, "s": 3, "d": 1}),
+    ],
+)
+def test_groups_are_said_by_the_names_of_factors(asked, groups):
+    shift = pd.Categorical(np.array(["day", "late", "night"])[np.arange(N) % 3])
+    rows = ROWS.assign(shift=shift, debt=np.cos(np.arange(N)))
+    model = BayesianLinearRegression(prior_groups=asked, **SHORT).fit(rows, NUMBERS)
+    sizes = model.summary(groups=True)["n_coefficients"].to_dict()
+    assert sizes == groups
+
+
+def test_a_word_of_a_column_that_is_not_there_is_refused():
+    model = BayesianLinearRegression(prior_groups={"town": "flat"}, **SHORT)
+    with pytest.raises(ValueError, match="column 'town': X has no such column"):
+        model.fit(ROWS, NUMBERS)
+    model = BayesianLinearRegression(prior_groups={"age": "flat", "a": ["age"]}, **SHORT)
+    with pytest.raises(ValueError, match="'age' is in the groups 'flat' and 'a'"):
+        model.fit(ROWS, NUMBERS)
+
+
+def least_squares(X, y):
+    """Estimates, and standard errors."""
+    X = np.column_stack([X, np.ones(len(X))])
+    coef, (square,), *_ = np.linalg.lstsq(X, y, rcond=None)
+    variance = square / (len(X) - X.shape[1]) * np.linalg.inv(X.T @ X).diagonal()
+    return coef, np.sqrt(variance)
+
+
+def test_flat_columns_are_not_shrunken():
+    """Of few rows, beside columns of no effect: least squares, where the default shrinks them."""
+    rng = np.random.default_rng(4)
+    treated = np.arange(40) % 2
+    X = np.column_stack([treated, rng.standard_normal((40, 8))])
+    y = 0.8 * treated + 0.5 * X[:, 1] + rng.standard_normal(40)
+    names = [f"x{k}" for k in range(1, 9)]
+    arm = pd.Categorical(np.where(treated, "drug", "control"))
+    rows = pd.DataFrame(X[:, 1:], columns=names).assign(arm=arm)
+    flat = dict.fromkeys(["arm", "x1"], "flat")
+    model = BayesianLinearRegression(prior_groups=flat, random_state=0).fit(rows, y)
+    shrunken = BayesianLinearRegression(random_state=0).fit(rows, y)
+    assert model.coef_names_[-1] == "arm[drug]"
+    assert list(model.prior_precision_blocks_) == ["other"]
+    # the others at their means
+    coef, error = least_squares(X[:, :2], y - X[:, 2:] @ model.coef_[1:8])
+    np.testing.assert_allclose(model.coef_[[-1, 0]], coef[:2], atol=0.1 * error[:2].min())
+    assert (model.coef_std_[[-1, 0]] > 0.95 * error[:2]).all()
+    assert abs(shrunken.coef_[0]) < 0.9 * abs(coef[1])
+
+
+# -- new levels -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return BayesianLinearRegression(random_state=0).fit(ROWS, NUMBERS)
+
+
+def test_each_new_level_has_an_effect_of_its_own(fitted):
+    draws = fitted.predict_draws(NEW, kind="mean")
+    correlation = np.corrcoef(draws.T)
+    assert correlation[0, 1] == pytest.approx(1)
+    error = 4 / np.sqrt(len(draws))
+    known = fitted.predict_draws(ROWS[:1], kind="mean")
+    intercept = (fitted.intercept_samples_.var() / draws.var(axis=0)).mean()
+    for one, other in ((0, 2), (0, 3), (2, 3)):
+        assert correlation[one, other] == pytest.approx(intercept, abs=error)
+    assert known.std() < 0.5 * draws.std(axis=0).min()
+
+
+def test_a_new_level_is_the_same_in_every_call_and_order(fitted):
+    draws = fitted.predict_draws(NEW, kind="mean")
+    again = fitted.predict_draws(NEW.iloc[[3, 2, 0]], kind="mean")
+    np.testing.assert_array_equal(again, draws[:, [3, 2, 0]])
+    many = pd.DataFrame({"city": [f"new {k}" for k in range(1500)] + ["Oslo"], "age": 0.0})
+    np.testing.assert_allclose(
+        fitted.predict_draws(many, kind="mean")[:, -1], draws[:, 2], rtol=1e-9
+    )
+
+
+def test_new_levels_are_named_where_they_are_refused(fitted):
+    refusing = pickle.loads(pickle.dumps(fitted)).set_params(new_levels="refuse")
+    with pytest.raises(ValueError, match=r"row 0 .*'city' .*see: 'Rome', 'Oslo', 'missing'; leave"):
+        refusing.predict(NEW)
+    refusing.predict(ROWS)
+    zero = refusing.set_params(new_levels="zero").predict(NEW)
+    np.testing.assert_allclose(zero, fitted.intercept_, atol=1e-9)
+
+
+def test_a_level_without_rows_is_new():
+    """Rows of no weight, and categories without rows, beside a frame that has never had them."""
+    gone = MEMBER == 3
+    few = BayesianLinearRegression(random_state=0).fit(ROWS[~gone], NUMBERS[~gone])
+    weighted = BayesianLinearRegression(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weighted.fit(ROWS, NUMBERS, sample_weight=(~gone).astype(float))
+    asked = ROWS[gone][:2].assign(age=0.0)
+    sd = [each.predict(asked, return_std=True)[1] for each in (few, weighted)]
+    np.testing.assert_allclose(*sd, rtol=0.05)
+    spread = [each.summary(groups=True).loc["city"] for each in (few, weighted)]
+    np.testing.assert_allclose(spread[0]["mean"], spread[1]["mean"], rtol=0.05)
+    assert [int(each["n_coefficients"]) for each in spread] == [LEVELS - 1] * 2
+    for each in (few, weighted):
+        assert each.factors_["city"].levels == tuple(np.delete(np.unique(CITY), 3))
+        with pytest.raises(ValueError, match="see: 'c03'"):
+            each.set_params(new_levels="refuse").predict(asked)
+
+
+def test_sums_over_new_levels_have_the_spread_of_independent_ones(fitted):
+    """The spread of five is sqrt(5) times that of one, but for what they share."""
+    five = pd.DataFrame({"city": [f"n{k}" for k in range(5)], "age": 0.0})
+    draws = fitted.predict_draws(five, kind="mean")
+    shared = fitted.intercept_samples_.var()
+    own = draws.var(axis=0).mean() - shared
+    expected = np.sqrt(5 * own + 25 * shared)
+    error = 4 * expected / np.sqrt(2 * len(draws))
+    assert draws.sum(axis=1).std() == pytest.approx(expected, abs=2 * error)
+    table = totals(fitted, five)
+    noise = 5 * fitted.noise_variance_
+    assert table["sd"].iloc[0] == pytest.approx(np.sqrt(expected**2 + noise), rel=0.15)
+
+
+def test_effects_move_a_factor_from_level_to_level(fitted):
+    table = average_effects(fitted, ROWS, ["city"])
+    steps = fitted.coef_[1:LEVELS] - fitted.coef_[0]
+    np.testing.assert_allclose(table["mean"], steps, atol=1e-6)
+
+
+# -- columns of zeros and ones that were made elsewhere -------------------------------------------
+
+
+def sd_of_a_new_level(columns, zero):
+    model = BayesianLinearRegression(prior_groups={"city": range(LEVELS)}, random_state=0)
+    return model.fit(columns, NUMBERS).predict(zero, return_std=True)[1]
+
+
+def test_scaled_columns_are_a_factor(fitted):
+    expected = fitted.predict(NEW[2:3], return_std=True)[1]
+    zero, mean, sd = np.zeros((1, LEVELS + 1)), COLUMNS.mean(axis=0), COLUMNS.std(axis=0)
+    for columns, row in ((COLUMNS / sd, zero), ((COLUMNS - mean) / sd, (zero - mean) / sd)):
+        np.testing.assert_allclose(sd_of_a_new_level(columns, row), expected, rtol=0.05)
+
+
+def test_a_shift_of_all_prior_means_moves_the_intercept_alone(fitted):
+    shifted = BayesianLinearRegression(prior_mean=[3.0, 0.0], random_state=0).fit(ROWS, NUMBERS)
+    np.testing.assert_allclose(shifted.coef_[:LEVELS] - 3, fitted.coef_[:LEVELS], atol=0.05)
+    for rows in (ROWS[:5], NEW):
+        ends = [each.predict_interval(rows) for each in (fitted, shifted)]
+        np.testing.assert_allclose(*ends, atol=0.15)
+
+
+def test_factors_within_a_prefix_are_told_apart_or_refused():
+    other = (np.arange(N)[:, None] % 3 == np.arange(3)).astype(float)
+    both = np.hstack([INDICATORS, other])
+    names = [f"all__city_{k}" for k in range(LEVELS)] + [f"all__shift_{k}" for k in range(3)]
+    with pytest.raises(ValueError, match=r"several factors .*city_0 to .*, 'all__shift_0 to"):
+        BayesianLinearRegression(prior_groups="prefix", **SHORT).fit(
+            pd.DataFrame(both, columns=names), NUMBERS
+        )
+    asked = {"prior_groups": {"both": range(LEVELS + 3)}, "random_state": 0}
+    model = BayesianLinearRegression(**asked).fit(both, NUMBERS)
+    assert [len(each.levels) for each in model.factors_.values()] == [LEVELS, 3]
+    known = both[:1].copy()
+    known[:, :LEVELS] = 0
+    assert model.predict(known, return_std=True)[1] > 1.3 * model.predict(both[:1], True)[1]
+
+
+def test_an_effect_of_a_column_of_a_level_is_its_coefficient():
+    """To set it to zero makes no new level."""
+    model = BayesianLinearRegression(prior_groups=GROUPS, random_state=0).fit(COLUMNS, NUMBERS)
+    table = average_effects(model, COLUMNS, [0])
+    np.testing.assert_allclose(table["mean"].iloc[0], model.coef_[0], atol=1e-6)
+    np.testing.assert_allclose(table["sd"].iloc[0], model.coef_std_[0], rtol=1e-3)
+
+
+def test_a_scale_for_each_column_gives_new_levels_one_of_them():
+    model = BayesianLinearRegression(prior="horseshoe", random_state=0).fit(ROWS, NUMBERS)
+    draws = model.predict_draws(NEW[2:3], kind="mean")[:, 0]
+    spread = stats.iqr(draws) / 1.349
+    assert 0.3 < spread / model.coef_[:LEVELS].std() < 2
