@@ -322,7 +322,19 @@ def in_order(value):
     return json.dumps(value, sort_keys=True)
 
 
-@pytest.mark.parametrize("name", FITS)
+LONG = (  # half of the seconds of all
+    "SGFS, diag, pilots",
+    "linear, given noise",
+    "logistic, sparse",
+    "logistic, thrown, em, many rows",
+    "mlp, cold",
+    "mlp, two classes, em",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in FITS]
+)
 def test_a_fit_is_what_it_was(name):
     found, expected = json.loads(json.dumps(run(FITS[name]))), GOLDEN["fits"][name]
     if SAME_MACHINE:

@@ -128,6 +128,7 @@ def said_before_the_chains_run(cls, X):
     return [each for each in said if "standard deviations," in each or "saturate" in each]
 
 
+@pytest.mark.usefixtures("_short_searches")
 @pytest.mark.parametrize("cls", NETWORKS)
 def test_networks_say_of_columns_far_from_zero_to_take_the_means_off(cls):
     """And not to scale them, which would leave them as far from zero."""

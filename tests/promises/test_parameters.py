@@ -141,9 +141,13 @@ def test_defaults_that_do_not_depend_on_the_model_are_the_same():
 # -- a sampler by name ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"hmc", "underdamped_langevin"}))
 @pytest.mark.parametrize(
-    "cls", [NETWORKS[0], *(pytest.param(cls, marks=pytest.mark.slow) for cls in NETWORKS[1:])]
+    ("cls", "name"),
+    [
+        pytest.param(cls, name, marks=[pytest.mark.slow] * ((cls, name) != (NETWORKS[0], "sgld")))
+        for cls in NETWORKS
+        for name in sorted(set(SAMPLERS) - {"hmc", "underdamped_langevin"})
+    ],
 )
 def test_every_name_learns_iris_in_a_network(cls, name, iris, monkeypatch):
     """The limit is midway between .68, the best of the samplers' own defaults, and .98 of None."""

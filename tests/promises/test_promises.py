@@ -54,7 +54,7 @@ MODELS = {
     "robust": BayesianRobustRegressor(**SHORT),
     "ordinal": BayesianOrdinalClassifier(categories=["cold", "mild", "hot"], **SHORT),
     "Poisson": BayesianPoissonRegressor(**SHORT),
-    "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
+    "negative binomial": BayesianNegativeBinomialRegressor(prior_precision=1.0, **SHORT),
     "binomial": OfManyTrials(**SHORT),
 }
 NETWORKS = {
@@ -69,10 +69,23 @@ for name, network in NETWORKS.items():
     MODELS[f"{name}, minibatches"] = clone(network).set_params(sampler=MINIBATCHES)
 
 
+ONE_A_PATH = (  # all others take one of these paths through a fit, and their turn in `make slow`
+    "logistic",
+    "logistic, minibatches",
+    "logistic, control variates",
+    "linear",
+    "negative binomial",
+    *NETWORKS,
+    "network, minibatches",
+)
+
+
 def such(*words):
     """The parametrisation by those models whose name ends in one of the words."""
     names = [name for name in MODELS if name.endswith(words)]
-    return pytest.mark.parametrize("model", [pytest.param(MODELS[name], id=name) for name in names])
+    slow = {name: [pytest.mark.slow] * (name not in ONE_A_PATH) for name in names}
+    models = [pytest.param(MODELS[name], id=name, marks=slow[name]) for name in names]
+    return pytest.mark.parametrize("model", models)
 
 
 EVERY = such(*MODELS)
@@ -184,7 +197,7 @@ def test_a_warm_start_goes_on_as_one_long_run_also_out_of_a_pickle(model):
 
 @EVERY
 def test_copies_predict_the_same_and_clones_are_unfitted(model):
-    one = fitted(model)
+    one = copy_of_fitted(model)
     for twin in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
         assert not differences(leaves(one), leaves(twin))
         np.testing.assert_array_equal(predicted(twin), predicted(one))

@@ -21,8 +21,11 @@ from skbayes_sg import (
     DRBMClassifier,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-SHORT = {"n_chains": 4, "n_draws": 25, "burn_in": 20, "random_state": 0}
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+SHORT = {"n_chains": 2, "n_draws": 25, "burn_in": 20, "random_state": 0}
 RNG = np.random.default_rng(8)
 SINGLE = RNG.standard_normal((90, 3)).astype(np.float32)
 Z = SINGLE.astype(np.float64) @ [1, -0.5, 0] + RNG.standard_normal(90)
@@ -58,10 +61,7 @@ OF_NUMBERS = {  # of regressions
 @cache
 def fitted(kind, n_draws=25):
     """To single precision; tests only read it."""
-    model = kind(**SHORT | {"n_draws": n_draws})
-    if hasattr(model, "temperature"):  # each chain of a network looks for a mode
-        model.set_params(n_chains=2)
-    return model.fit(SINGLE, MODELS[kind])
+    return kind(**SHORT | {"n_draws": n_draws}).fit(SINGLE, MODELS[kind])
 
 
 def answers(model, X, **known):

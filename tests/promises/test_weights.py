@@ -21,8 +21,8 @@ from skbayes_sg import (
 )
 from skbayes_sg.inspection import average_effects, prior_sensitivity
 
-SHORT = {"n_chains": 2, "n_draws": 60, "burn_in": 20, "thin": 1, "random_state": 0}
-NETWORK = SHORT | {"burn_in": 40}
+SHORT = {"n_chains": 2, "n_draws": 20, "burn_in": 20, "thin": 1, "random_state": 0}
+pytestmark = pytest.mark.usefixtures("_short_searches")
 BALANCED = {"class_weight": "balanced"}
 MODELS = {
     "logistic": BayesianLogisticRegression(**SHORT),
@@ -39,10 +39,10 @@ MODELS = {
     "negative binomial": BayesianNegativeBinomialRegressor(**SHORT),
     "binomial": OfManyTrials(**SHORT),
     "beta-binomial": OfManyTrials(overdispersed=True, **SHORT),
-    "network": BayesianMLPClassifier((2,), **NETWORK),
-    "network, balanced": BayesianMLPClassifier((2,), **BALANCED, **NETWORK),
-    "machine, balanced": DRBMClassifier(2, **BALANCED, **NETWORK),
-    "network of numbers": BayesianMLPRegressor((2,), **NETWORK),
+    "network": BayesianMLPClassifier((2,), **SHORT),
+    "network, balanced": BayesianMLPClassifier((2,), **BALANCED, **SHORT),
+    "machine, balanced": DRBMClassifier(2, **BALANCED, **SHORT),
+    "network of numbers": BayesianMLPRegressor((2,), **SHORT),
 }
 RNG = np.random.default_rng(12)
 N = 90
@@ -54,7 +54,22 @@ LABELS = np.digitize(ETA + RNG.logistic(size=N), [-1.0, 2.0])
 # which the weights make rarer or more frequent
 COUNTS = RNG.poisson(np.exp(0.5 * ETA + 0.3))
 NUMBERS = ETA + RNG.standard_normal(N)
-EACH = pytest.mark.parametrize("name", MODELS)
+ONE_A_PATH = (  # all others take one of these paths through a fit
+    "logistic, balanced",
+    "linear",
+    "robust",
+    "Poisson",
+    "negative binomial",
+    "binomial",
+    "network, balanced",
+    "network of numbers",
+)
+
+
+def each(names):
+    """The parametrisation by models, those of `make slow` marked."""
+    marks = {name: [pytest.mark.slow] * (name not in ONE_A_PATH) for name in names}
+    return pytest.mark.parametrize("name", [pytest.param(k, marks=marks[k]) for k in names])
 
 
 def y_of(model):
@@ -111,7 +126,7 @@ def fit(model, X, y, weight):
     return model.fit(X, y, sample_weight=weight)
 
 
-@EACH
+@each(MODELS)
 def test_a_fit_of_weighted_rows_is_that_of_repeated_rows_to_the_last_bit(name):
     """Equal rows are merged, so sums, units, starting values and hyperpriors are the same."""
     weighted, repeated, alone = pair(name, fit)
@@ -127,7 +142,7 @@ COEFFICIENTS = [name for name in MODELS if hasattr(MODELS[name], "intercept_prec
 OF_RANKS = ("r_hat", "ess_bulk", "ess_tail")  # equal draws differ by rounding of means over rows
 
 
-@pytest.mark.parametrize("name", COEFFICIENTS)
+@each(COEFFICIENTS)
 def test_inspection_of_weighted_rows_is_that_of_repeated_rows(name):
     weighted, repeated, _ = pair(name, fit)
     y, known = y_of(weighted), {}
@@ -148,7 +163,7 @@ def test_inspection_of_weighted_rows_is_that_of_repeated_rows(name):
         np.testing.assert_allclose(one[columns], other[columns], rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in COEFFICIENTS if "horseshoe" not in name])
+@each([name for name in COEFFICIENTS if "horseshoe" not in name])
 def test_a_stream_of_weighted_rows_is_that_of_repeated_rows(name):
     """Chunk by chunk, also in when a prior precision is learned again."""
     model, y = MODELS[name], y_of(MODELS[name])
