@@ -43,8 +43,22 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("seed", range(int(first), int(last or first) + 1))
 
 
-def pytest_collection_modifyitems(items):
-    """The last file first, if SKBAYES_SG_BACKWARDS is set: no file may need another before it."""
+@pytest.hookimpl(tryfirst=True)  # before those that are slow are left out
+def pytest_collection_modifyitems(config, items):
+    """Cases that are not `quick` are slow; and the last file first if SKBAYES_SG_BACKWARDS is set.
+
+    No file may need another before it.
+    """
+    quick = {}  # cases that stay, by test
+    for item in items:
+        if marker := item.get_closest_marker("quick"):
+            named = {*item.callspec.id.split("-"), item.callspec.id} & set(marker.args)
+            quick.setdefault((str(item.path), item.originalname), []).extend(named)
+            if not named:
+                item.add_marker("slow")
+    without = [name for name, cases in quick.items() if not cases]
+    if without and not any("::" in str(arg) for arg in config.args):
+        raise pytest.UsageError(f"no case has a name that is said to be quick: {without}")
     if os.environ.get("SKBAYES_SG_BACKWARDS"):
         files = list(dict.fromkeys(item.path for item in items))
         items.sort(key=lambda item: -files.index(item.path))

@@ -150,8 +150,9 @@ def test_the_correlation_has_the_posterior_of_quadrature(seed):
     assert model.correlation_ == pytest.approx(model.correlation_samples_.mean(), rel=1e-6)
 
 
-@pytest.mark.parametrize("n_sets", [4, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_sets", [4, 40])
 @EACH
+@pytest.mark.quick("False-4")
 def test_intervals_hold_the_truth_as_often_as_they_say(overdispersed, n_sets):
     """Of three coefficients and 24 new rows of each data set."""
     hits, within = 0, 0
@@ -182,6 +183,7 @@ def test_one_number_of_trials_is_that_of_all_rows(overdispersed):
 
 
 @EACH
+@pytest.mark.quick("False")
 def test_an_offset_is_a_known_part_of_the_logit(overdispersed):
     X, y, trials = simulated(300, 0.1 * overdispersed)
     model = BayesianBinomialRegressor(overdispersed=overdispersed, random_state=0)
@@ -205,6 +207,7 @@ def test_an_offset_is_a_known_part_of_the_logit(overdispersed):
 
 @EACH
 @pytest.mark.parametrize("kind", ["sparse", "float32", "disk", "dask", "frame"])
+@pytest.mark.quick("False", "disk-True")
 def test_rows_may_be_anywhere(overdispersed, kind, tmp_path):
     X, y, trials = simulated(80, 0.1 * overdispersed)
     X = np.round(X, 1)  # the same in single precision as in double
@@ -255,6 +258,7 @@ def test_what_is_wrong_with_rows_elsewhere_is_said():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of sorted rows
 @EACH
+@pytest.mark.quick("False")
 def test_a_stream_is_its_fit_in_any_order(overdispersed):
     X, y, trials = simulated(300, 0.15 * overdispersed)
     how = {"prior_precision": 1.0, "random_state": 0, "overdispersed": overdispersed}
@@ -274,6 +278,7 @@ def test_a_stream_is_its_fit_in_any_order(overdispersed):
 
 
 @EACH
+@pytest.mark.quick("False")
 def test_a_stream_that_folds_its_rows_has_the_posterior_of_all(overdispersed, monkeypatch):
     X, y, trials = simulated(600, 0.15 * overdispersed)
     how = {"prior_precision": 1.0, "random_state": 0, "overdispersed": overdispersed}
@@ -476,13 +481,13 @@ def test_the_error_of_the_dispersion_is_that_of_repeated_data():
     rng = np.random.default_rng(4)
     X, trials = np.zeros((60, 1)), np.full(60, 40)
     found = []
-    for _ in range(40):
+    for _ in range(20):
         y = rng.binomial(trials, 0.02)
         model = BayesianBinomialRegressor(**SHORT).fit(X, y, trials=trials)
         data = model._posterior_of(X, y, _metadata(trials)).data
         found.append(dispersion.pearson(model, data, 1.0))
     value, error = np.transpose(found)
-    assert value.mean() == pytest.approx(1.0, abs=5 * value.std() / np.sqrt(40))
+    assert value.mean() == pytest.approx(1.0, abs=5 * value.std() / np.sqrt(20))
     assert error.mean() == pytest.approx(value.std(), rel=0.6)
 
 

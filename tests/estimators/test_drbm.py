@@ -55,6 +55,7 @@ def test_dimensions_and_units():
 
 
 @pytest.mark.parametrize("structure", ["diag", "block", "full"])
+@pytest.mark.quick("diag")
 def test_every_structure_learns_iris(iris, structure):
     sampler = SGFS(structure=structure, alpha=6.0, batch_size=50)
     model = DRBMClassifier(6, sampler=sampler, **SHORT | {"burn_in": 300, "thin": 2}).fit(*iris)
@@ -77,6 +78,7 @@ def test_bad_parameters_are_named(iris):
         DRBMClassifier(3, prior_precision=[1.0, 2.0], **SHORT).fit(*iris)
 
 
+@pytest.mark.slow
 def test_many_rows_take_sgfs_whose_noise_is_bounded_from_below(iris, monkeypatch):
     monkeypatch.setattr("skbayes_sg.inference.many_modes.has_cheap_gradients", lambda n: False)
     monkeypatch.setattr("skbayes_sg.chains.tuning._SETTLING", 200)

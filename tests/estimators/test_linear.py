@@ -88,6 +88,7 @@ def test_few_rows_and_the_handouts_prior(seed):
     [SGFS(alpha=1.0), ConstantSGD(), MomentumSGD(), SGLD(preconditioner="diag"), IASG(), "hmc"],
     ids=str,
 )
+@pytest.mark.quick("hmc", "SGFS(alpha=1.0)")
 def test_every_sampler_finds_the_posterior_mean(sampler, seed):
     data = generated(1000)
     mean, cov = conjugate(*data, None)
@@ -125,11 +126,12 @@ def test_sgd_is_the_map_estimate(many):
         SGFS(alpha=1.0, structure="diag"),
         ConstantSGD("scalar"),
         MomentumSGD(),
-        pytest.param(IASG(), marks=pytest.mark.slow),
+        IASG(),
         SGLD(step_size=1e-4),
     ],
     ids=str,
 )
+@pytest.mark.quick("SGFS()", "ConstantSGD(structure='scalar')")
 def test_predicted_covariance_is_what_was_drawn(many, sampler):
     X, y = many
     slow = {"SGLD": {"burn_in": 1000, "thin": 10}, "IASG": {"burn_in": 1000}}
@@ -145,6 +147,7 @@ def test_predicted_covariance_is_what_was_drawn(many, sampler):
 
 
 @pytest.mark.parametrize("batch_size", [5, 10, 50])
+@pytest.mark.quick("10")
 def test_predicted_covariance_counts_noise_far_from_the_mode_without_chance(batch_size):
     """Against least squares in closed form, where noise grows with the spread of the points."""
     rng = np.random.default_rng(0)
@@ -336,6 +339,7 @@ def test_impossible_data_are_named(many):
     [{"prior": "horseshoe"}, {"prior_groups": "feature"}, {}],
     ids=["horseshoe", "ard", "one"],
 )
+@pytest.mark.quick("ard", "one")
 def test_intervals_under_a_sampled_precision_are_those_of_the_draws(prior, seed):
     """Far from the rows, where a shrunk coefficient makes the predictive distribution skewed."""
     rng = np.random.default_rng(seed)
@@ -368,6 +372,7 @@ def test_intervals_under_a_horseshoe_are_skewed():
 
 
 @pytest.mark.parametrize("n_rows", [14, 27])
+@pytest.mark.quick("14")
 def test_a_weak_given_precision_is_least_squares_with_its_t_intervals(n_rows, seed):
     """If coefficients took no degrees of freedom, intervals would be .57 times as wide."""
     rng = np.random.default_rng(seed)

@@ -72,6 +72,7 @@ def by_importance(model, X, y):
 
 
 @REGRESSOR
+@pytest.mark.quick("Poisson", "Gamma")
 def test_moments_are_those_of_the_posterior(cls, seed):
     X, y = simulated(cls, 60, seed)
     model = cls(prior_precision=1.0, random_state=seed).fit(X, y)
@@ -83,6 +84,7 @@ def test_moments_are_those_of_the_posterior(cls, seed):
 
 
 @REGRESSOR
+@pytest.mark.quick("Poisson", "Gamma")
 def test_the_truth_is_in_the_posterior_of_many_rows(cls, seed):
     X, y = simulated(cls, 800, seed)
     model = cls(random_state=seed).fit(X, y)
@@ -113,6 +115,7 @@ def test_under_a_weak_prior_of_many_rows_it_is_the_twin(cls, twin, power):
 
 
 @REGRESSOR
+@pytest.mark.quick("Poisson", "Gamma")
 def test_streams_end_where_all_rows_do(cls):
     X, y = simulated(cls, 1000)
     stream = cls(prior_precision=1.0, random_state=0)
@@ -124,6 +127,7 @@ def test_streams_end_where_all_rows_do(cls):
 
 
 @REGRESSOR
+@pytest.mark.quick("Poisson")
 def test_the_unit_of_columns_does_not_matter(cls):
     X, y = simulated(cls, 200)
     one = cls(random_state=0).fit(X, y)
@@ -219,6 +223,7 @@ def test_a_dispersion_has_no_ratio_of_rates(kind):
 
 
 @pytest.mark.parametrize("prior", [None, "horseshoe"])
+@pytest.mark.quick("None")
 def test_the_dispersion_has_no_need_of_more_rows_than_columns(prior, seed):
     """It was the sum of all squared residuals there, and each fit warned of 15 to 35."""
     rng = np.random.default_rng([9, seed])

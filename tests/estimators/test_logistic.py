@@ -47,7 +47,7 @@ def fitted(binary):
 def test_sgfs_agrees_with_the_exact_posterior(binary, fitted):
     """HMC on the same posterior; bounds in Monte-Carlo errors."""
     X, y = binary
-    exact = BLR(HMC(), n_draws=250, random_state=1).fit(X, y)
+    exact = BLR(HMC(), n_draws=80, random_state=1).fit(X, y)
     draws, truth = fitted.draws_.reshape(-1, 5), exact.draws_.reshape(-1, 5)
     ess = fitted.diagnostics_["ess_min"]
     se = truth.std(axis=0) * np.sqrt(1 / ess + 1 / exact.diagnostics_["ess_min"])
@@ -111,17 +111,17 @@ def test_what_only_the_prior_knows_of_three_classes_is_no_part_of_their_coeffici
 
 def test_predictions_average_over_draws(binary, fitted):
     X, _ = binary
-    few = fitted.predict_proba(X[:300])
-    assert len(fitted.predict_draws(X[:300])) == 419  # every eleventh, at least 400
+    few = fitted.predict_proba(X[:50])
+    assert len(fitted.predict_draws(X[:50])) == 419  # every eleventh, at least 400
     fitted = clone(fitted).set_params(n_predict_draws=None).fit(*binary)
-    draws = fitted.predict_draws(X[:300], kind="mean")
-    proba = fitted.predict_proba(X[:300])
+    draws = fitted.predict_draws(X[:50], kind="mean")
+    proba = fitted.predict_proba(X[:50])
     np.testing.assert_allclose(few, proba, atol=0.005)
     np.testing.assert_allclose(proba, draws.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
-    np.testing.assert_allclose(fitted.predict_log_proba(X[:300]), np.log(proba))
-    np.testing.assert_array_equal(fitted.predict(X[:300]), fitted.classes_[proba.argmax(axis=1)])
-    one = Softmax(4, 2).predict(fitted.draws_[0, :1], X[:300])[0, 0]
+    np.testing.assert_allclose(fitted.predict_log_proba(X[:50]), np.log(proba))
+    np.testing.assert_array_equal(fitted.predict(X[:50]), fitted.classes_[proba.argmax(axis=1)])
+    one = Softmax(4, 2).predict(fitted.draws_[0, :1], X[:50])[0, 0]
     np.testing.assert_allclose(draws[0, :, 1], one)
 
 
@@ -219,7 +219,7 @@ def test_weights_are_repetitions_in_distribution(binary, seed):
     """With minibatches: weighted rows have the posterior of repeated ones."""
     X, y = binary
     weight = np.random.default_rng(0).integers(0, 3, len(y))
-    short = {"n_draws": 200, "burn_in": 400}
+    short = {"n_draws": 80, "burn_in": 200}
     weighted = BLR("sgfs", random_state=seed, **short).fit(X, y, sample_weight=weight)
     repeated = BLR("sgfs", random_state=seed + 10_000, **short).fit(
         X.repeat(weight, axis=0), y.repeat(weight)
@@ -252,13 +252,13 @@ def test_class_weight_multiplies_sample_weight(binary):
 
 def test_warm_start_on_other_data_burns_in_again(binary):
     """Other rows, labels, weights, prior, sampler or chains: never the old frozen matrices."""
-    X, y = (part[:600] for part in binary)
+    X, y = (part[:300] for part in binary)
     flipped = np.where(y == "yes", "no", "yes")
     shorter = SHORT | {"burn_in": 20, "n_draws": 8}
     for sampler in ("sgfs", "hmc"):
         first = BLR(sampler, thin=1, warm_start=True, **shorter).fit(X, y)
         for change, data, weight in [
-            ({}, (X[:400], y[:400]), None),
+            ({}, (X[:200], y[:200]), None),
             ({}, (X, flipped), None),
             ({}, (X, y), np.full(len(y), 3.0)),
             ({"prior_precision": 5.0}, (X, y), None),
@@ -311,6 +311,7 @@ def test_ten_rows_a_constant_column_and_columns_in_the_millions(scale):
 
 
 @pytest.mark.convergence_warnings
+@pytest.mark.slow
 def test_one_row_of_leverage_does_not_spoil_the_others():
     """A single row a thousand sds out: the fit agrees with exact HMC, without a warning."""
     X, y = logistic_data(2000, 3)
@@ -322,6 +323,7 @@ def test_one_row_of_leverage_does_not_spoil_the_others():
 
 
 @pytest.mark.convergence_warnings
+@pytest.mark.slow
 def test_too_many_columns_for_a_matrix(monkeypatch):
     monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 300)
     rng = np.random.default_rng(0)
@@ -357,6 +359,7 @@ def test_too_many_columns_for_a_matrix(monkeypatch):
     ],
     ids=["few draws", "slow chain", "large step", "clipped"],
 )
+@pytest.mark.quick("few draws", "large step", "clipped")
 def test_a_poor_fit_says_so_with_figure_and_knob(binary, model, message):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -52,6 +52,7 @@ def test_positive_numbers_neither_overflow_nor_underflow():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("spread", [0.03, 0.3, 1.0])
 @pytest.mark.parametrize("cls", OWN)
+@pytest.mark.quick("0.03", "0.3")
 def test_probabilities_below_quantiles_are_the_levels(cls, spread, weighted, seed):
     mixture = a_mixture(cls, spread, seed, weighted)
     ends, width = mixture_quantiles(mixture, LEVELS)

@@ -227,15 +227,15 @@ def test_a_stream_after_a_fit_begins_at_the_mean_of_weighted_draws(iris):
 
 
 def test_alpha_is_chosen_by_the_stein_ratio(iris, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.chains.tuning._SETTLING", 200)
-    monkeypatch.setattr("skbayes_sg.chains.tuning._STEPS", 100)
+    monkeypatch.setattr("skbayes_sg.chains.tuning._SETTLING", 60)
+    monkeypatch.setattr("skbayes_sg.chains.tuning._STEPS", 50)
     model = BayesianMLPClassifier(
-        (5,), sampler=SGFS(structure="diag", batch_size=30), **SHORT | {"n_draws": 100}
+        (2,), sampler=SGFS(structure="diag", batch_size=30), **SHORT | {"n_draws": 20}
     )
     model.fit(*iris)
     assert 0 <= model.sampler_.alpha <= 30
     assert f"alpha={model.sampler_.alpha:g} by the Stein ratio" in model.sampler_reason_
-    assert model.n_passes_ > 120 * 2 * 30 / 150  # the pilots count
+    assert model.n_passes_ > 40 * 2 * 30 / 150  # the pilots count
 
 
 def test_stable_alpha_settles(iris):

@@ -33,13 +33,14 @@ def data():
 @pytest.fixture(scope="module")
 def fitted(data):
     X, y = data
-    return BayesianMLPRegressor((8,), "tanh", burn_in=1500, random_state=0).fit(X, y)
+    return BayesianMLPRegressor((8,), "tanh", burn_in=800, random_state=0).fit(X, y)
 
 
 # -- the posterior ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.25])
+@pytest.mark.quick("1.0")
 def test_noise_about_a_known_mean_has_the_posterior_of_quadrature(temperature, seed):
     """A prior without room holds the network at 0, so that y itself is noise."""
     rng = np.random.default_rng(seed)

@@ -23,10 +23,11 @@ def conjugate(X, y):
     [
         ("constant_sgd", 40),
         ("momentum_sgd", 442),
-        pytest.param("constant_sgd", 442, marks=pytest.mark.slow),
-        pytest.param("momentum_sgd", 40, marks=pytest.mark.slow),
+        ("constant_sgd", 442),
+        ("momentum_sgd", 40),
     ],
 )
+@pytest.mark.quick("constant_sgd-40")
 def test_a_linear_regression_by_name_is_conjugate(name, n_rows):
     """Minibatches of 500 rows, the default before, were all rows, and had no noise."""
     X, y = load_diabetes(return_X_y=True)
@@ -45,9 +46,8 @@ def test_a_linear_regression_by_name_is_conjugate(name, n_rows):
     assert model.sampler_.batch_size == max(2, n_rows // 20)
 
 
-@pytest.mark.parametrize(
-    "name", ["constant_sgd", pytest.param("momentum_sgd", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["constant_sgd", "momentum_sgd"])
 def test_classes_by_name_have_the_variance_that_only_the_prior_knows(name):
     """The common shift of three classes is N(0, 1 / precision) in the mean of the classes / 3."""
     X, y = load_iris(return_X_y=True)

@@ -37,10 +37,11 @@ def fitted(*callbacks, **parameters):
         {},
         {"sampler": "hmc"},
         # two columns follow from the others, where SGFS suits no sampled precision, and says so
-        pytest.param({"sampler": "sgfs", "prior_precision": 1.0}, marks=pytest.mark.slow),
+        {"sampler": "sgfs", "prior_precision": 1.0},
     ],
     ids=["default", "hmc", "sgfs"],
 )
+@pytest.mark.quick("hmc")
 def test_a_fit_goes_on_until_they_are_enough(parameters, monkeypatch):
     """And so has the draws, and the figures, of a fit that was asked for as many."""
     parameters = {"n_chains": 8} | parameters
@@ -128,6 +129,7 @@ def test_a_standard_deviation_that_few_draws_decide_is_said(error, said):
 
 @pytest.mark.convergence_warnings
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
 def test_fits_with_heavy_tails_agree_in_their_spread(seed, monkeypatch):
     """Four counts and a sparse prior: effective draws are enough long before variances are known.
 

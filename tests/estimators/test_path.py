@@ -96,8 +96,9 @@ def test_constant_sgd_agrees_with_hmc_for_any_number_of_classes(n_classes, seed)
 
 
 def test_processes_change_nothing_and_names_are_those_documented():
-    X, y = (part[:400] for part in rows_of_the_figures("weak"))
-    em, grid = VariationalEM("feature", n_updates=8), [0.01, 12.0, 1e4, 0.1]
+    X, y = (part[:200] for part in rows_of_the_figures("weak"))
+    X = X[:, :6]
+    em, grid = VariationalEM("feature", n_updates=8), [12.0, 1e4, 0.1]
     with parallel_config(backend="threading"):
         one, two = (
             hyperparameter_path(
@@ -110,10 +111,10 @@ def test_processes_change_nothing_and_names_are_those_documented():
     }
     for name in set(one) - {"em_sampler", "sgd_em_sampler"}:
         np.testing.assert_array_equal(one[name], two[name], err_msg=name)
-    np.testing.assert_array_equal(one.prior_precisions, [1e4, 12, 0.1, 0.01])
-    assert one.em_blocks == [f"coef[:, {i}]" for i in range(40)]
-    assert one.sgd_em_precisions.shape == one.em_precisions.shape == (40,)
-    assert one.loss.shape == one.n_passes.shape == (4,)
+    np.testing.assert_array_equal(one.prior_precisions, [1e4, 12, 0.1])
+    assert one.em_blocks == [f"coef[:, {i}]" for i in range(6)]
+    assert one.sgd_em_precisions.shape == one.em_precisions.shape == (6,)
+    assert one.loss.shape == one.n_passes.shape == (3,)
     assert one.loss[0] > one.em_loss  # the strongest prior lets nothing be learned
     assert one.em_sampler.__class__ is not one.sgd_em_sampler.__class__
 
@@ -186,7 +187,8 @@ def test_directions_that_change_no_probability_do_not_make_constant_sgd_warn():
     assert path.sgd_em_precisions == pytest.approx(path.em_precisions, rel=0.1)
 
 
-@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.slow
 def test_a_spread_that_is_wrong_in_known_directions_is_told(n_classes):
     """A scalar step has one variance for all directions, and these two columns are correlated.
 
@@ -262,7 +264,7 @@ def test_networks(model, monkeypatch):
 
 def test_the_display_shows_both_points():
     """Open marks of two shapes, so that neither hides the other where they agree."""
-    X, y = (part[:400] for part in rows_of_the_figures("informative"))
+    X, y = (part[:100] for part in rows_of_the_figures("informative"))
     em = VariationalEM(n_updates=8)
     path = hyperparameter_path(regression(), X, y, X, y, prior_precisions=[1.0, 10.0], em=em)
     display = PriorPrecisionDisplay.from_hyperparameter_path(path)

@@ -23,6 +23,9 @@ def fitted(kind):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("what", ["observation", "mean"])
 @pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.quick(
+    "BayesianLogisticRegression-mean-float32", "BayesianGammaRegressor-observation-float64"
+)
 def test_draws_are_held_once(kind, what, dtype):
     """Beside the result there are some blocks; it was held three to five times."""
     model, rows = fitted(kind), RNG.standard_normal((4000, 2)).astype(dtype)

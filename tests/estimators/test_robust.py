@@ -108,6 +108,7 @@ def test_normal_noise_has_many_degrees_of_freedom_and_the_line_of_linear_regress
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
+@pytest.mark.quick("1000000.0")
 def test_units_do_not_matter(unit):
     """Of y, and of the columns; draws of the two differ by rounding and their Monte Carlo error."""
     X, y = simulated()
@@ -163,6 +164,7 @@ def test_rounded_numbers_have_the_slope_of_least_squares(seed):
 
 
 @FEW
+@pytest.mark.slow
 def test_rows_without_noise_do_not_outweigh_the_others_unless_they_are_more_than_half(seed):
     """Rows on a line of slope 0 beside a line of slope 1, none of them with the same y."""
     rng = np.random.default_rng(seed)

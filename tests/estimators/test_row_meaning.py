@@ -134,6 +134,7 @@ def test_an_exposure_is_the_weight_of_a_rate():
 
 
 @pytest.mark.parametrize("cls", LOG_LINKS, ids=lambda cls: cls.__name__)
+@pytest.mark.quick("BayesianPoissonRegressor", "BayesianGammaRegressor")
 def test_an_offset_is_the_logarithm_of_an_exposure(cls):
     first = cls(**WEAK).fit(X, LOG_LINKS[cls], exposure=EXPOSURE)
     second = cls(**WEAK).fit(X, LOG_LINKS[cls], offset=OFFSET)
@@ -143,6 +144,7 @@ def test_an_offset_is_the_logarithm_of_an_exposure(cls):
 
 
 @pytest.mark.parametrize("cls", LOG_LINKS, ids=lambda cls: cls.__name__)
+@pytest.mark.quick("BayesianPoissonRegressor", "BayesianGammaRegressor")
 def test_a_unit_of_exposure_moves_the_intercept_alone(cls):
     """Under a weak prior: half the exposure in its new unit has the intercept less log 2."""
     first = cls(**WEAK).fit(X, LOG_LINKS[cls], exposure=EXPOSURE)
@@ -153,6 +155,7 @@ def test_a_unit_of_exposure_moves_the_intercept_alone(cls):
 
 
 @pytest.mark.parametrize("cls", [BayesianLinearRegression, BayesianRobustRegressor])
+@pytest.mark.quick("BayesianLinearRegression")
 def test_an_offset_of_a_line_is_taken_off_y(cls):
     far = 1e7 + OFFSET
     model = cls(random_state=0).fit(X.astype(np.float32), NUMBERS + far, offset=far)
@@ -204,6 +207,7 @@ def test_an_offset_of_ordered_classes_moves_what_thresholds_are_compared_with():
     ],
     ids=["two classes", "three classes", "machine", "regression", "two responses"],
 )
+@pytest.mark.usefixtures("_short_searches")
 def test_networks_have_offsets(model, y, n_offsets):
     offset = OFFSET if n_offsets == 1 else np.tile(OFFSET[:, None], (1, n_offsets))
     offset = offset * (np.arange(n_offsets) + 1) if n_offsets > 1 else offset
@@ -457,6 +461,7 @@ def test_what_is_asked_of_the_rows_of_a_fit_knows_their_means():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.usefixtures("_short_searches")
 def test_the_likelihood_of_means_is_exported():
     pytest.importorskip("arviz_base")
     model = BayesianGammaRegressor(**SHORT).fit(X, AMOUNTS, var_weights=K)
@@ -481,6 +486,7 @@ def test_means_have_no_noise_of_students():
 @pytest.mark.parametrize(
     ("cls", "y"), [(BayesianLinearRegression, NUMBERS), (BayesianGammaRegressor, AMOUNTS)]
 )
+@pytest.mark.quick("BayesianLinearRegression")
 def test_weights_that_look_like_numbers_of_observations_are_asked_about(cls, y):
     with pytest.warns(UserWarning, match="give their numbers as var_weights"):
         cls(random_state=0).fit(X, y, sample_weight=K)
@@ -578,6 +584,7 @@ SLOPES = {
     ids=["numbers", "sparse zeros and ones"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.quick("sparse zeros and ones")
 def test_slopes_of_a_new_level_are_of_the_column_that_is_their_sum(sort, numbers):
     """Their sd is that of intercepts beside that of slopes, in proportion to the column."""
     slope = np.random.default_rng(9).standard_normal(LEVELS)
@@ -645,6 +652,7 @@ def test_a_stream_knows_the_levels_of_its_chunks():
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
+@pytest.mark.quick("BayesianLinearRegression", "BayesianPoissonRegressor", "BayesianGammaRegressor")
 def test_quantiles_draws_and_moments_agree(cls, y):
     model = cls(random_state=0).fit(X, y)
     rows = X[:50]
