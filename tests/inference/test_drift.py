@@ -116,9 +116,8 @@ def test_a_model_that_is_always_wrong_in_the_same_way_does_not_drift(name, seed)
         assert np.sum(loss - mean) / np.sqrt(np.sum(sd**2)) > 10
 
 
-@pytest.mark.parametrize(
-    "name", ["logistic", "linear", "Gamma", pytest.param("robust", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("name", ["logistic", "linear", "Gamma", "robust"])
+@pytest.mark.quick("logistic", "linear")
 def test_rows_that_are_sorted_by_y_drift_and_those_that_are_sorted_by_a_column_do_not(name):
     X, y = (np.concatenate(each) for each in zip(*chunks_of(name, 20, 60, 1), strict=True))
     by_y, by_column = np.argsort(y, kind="stable"), np.argsort(X[:, 1])
@@ -142,6 +141,7 @@ def test_a_stream_that_forgets_fast_enough_follows():
 
 @pytest.mark.filterwarnings("ignore:no normal distribution")  # until there are some events
 @pytest.mark.parametrize("rate", [0.001, 0.006])
+@pytest.mark.quick("0.006")
 def test_rare_events_that_come_at_the_same_rate_do_not_drift(rate, seed):
     """Until one comes, all scores of a chunk are the same, and small."""
     rng, highest = np.random.default_rng(seed), []
@@ -155,6 +155,7 @@ def test_rare_events_that_come_at_the_same_rate_do_not_drift(rate, seed):
     assert max(highest) < 4  # 1 in 30,000 of a normal variable, of which there are some hundred
 
 
+@pytest.mark.slow
 def test_single_rows_drift_too(seed):
     chunks = list(chunks_of("linear", 400, 1, seed, there_and_on))
     with pytest.warns(ConvergenceWarning, match=SAID):
@@ -164,6 +165,7 @@ def test_single_rows_drift_too(seed):
 
 
 @pytest.mark.parametrize("name", ["linear", "logistic", "NB"])
+@pytest.mark.quick("linear", "logistic")
 def test_a_weight_of_two_is_the_row_twice(name):
     model, n = FAMILIES[name][0](prior_precision=1.0, random_state=0), 60
     weighted, repeated = clone(model), clone(model)
@@ -264,7 +266,7 @@ def test_log_losses_of_a_model_that_is_right_are_as_predicted(name, seed):
     ],
 )
 def test_moments_of_the_log_loss_are_those_of_draws(model, theta, seed):
-    rng, n_draws = np.random.default_rng(seed), 4000
+    rng, n_draws = np.random.default_rng(seed), 1000
     X, theta = rng.standard_normal((15, 2)), np.array([theta])
     mean, variance = model.log_loss_moments(theta, X)
     if hasattr(model, "log_predict"):

@@ -54,6 +54,7 @@ def test_noise_has_a_finite_precision_and_units_do_not_matter():
 
 
 @pytest.mark.parametrize("rows", [(400, 8, 1.0), (150, 60, 0.3)])
+@pytest.mark.quick("rows0")
 def test_short_and_long_trajectories_agree_on_the_precision(rows, seed):
     """Langevin dynamics and HMC, within Monte Carlo errors."""
     X, y = labels(*rows, seed)
@@ -82,6 +83,7 @@ def test_separable_classes_have_a_wide_distribution():
 
 
 @pytest.mark.parametrize("sampler", [SGFS(), "hmc"])
+@pytest.mark.quick("hmc")
 def test_samplers_by_name_sample_the_precision_too(sampler, seed):
     """Their draws are as wide as independent ones."""
     X, y = load_diabetes(return_X_y=True)
@@ -144,6 +146,9 @@ def test_a_bias_along_the_scale_is_seen(seed):
         BayesianRobustRegressor,
         BayesianOrdinalClassifier,
     ],
+)
+@pytest.mark.quick(
+    "BayesianLogisticRegression", "BayesianLinearRegression", "BayesianPoissonRegressor"
 )
 def test_priors_of_many_scales_do_not_depend_on_the_zeros_of_the_columns(kind, prior):
     rng = np.random.default_rng(3)
@@ -237,6 +242,7 @@ def test_many_classes_learn_their_precision_in_the_chains(seed):
     assert 5 < model.prior_precision_[0] < 20
 
 
+@pytest.mark.slow
 def test_chains_that_found_their_coordinates_do_not_burn_in_again(monkeypatch):
     """Nearly separable classes: the first coordinates do not hold, the last ones do."""
     X, y = load_wine(return_X_y=True)

@@ -37,6 +37,7 @@ def of_two_cells(rare, ones, of_others):
 
 
 @pytest.mark.parametrize("kind", ONE_SIDED)
+@pytest.mark.quick("separated")
 def test_sgfs_of_few_rows_has_the_posterior_of_quadrature(kind, seed):
     """Long steps of a normal posterior drew .6 of the standard deviation where a cell is empty."""
     ones, of_others = ONE_SIDED[kind]
@@ -95,6 +96,7 @@ def log_precision_of_levels(y):
 
 
 @pytest.mark.parametrize("apart", [1.0, 100.0, 500.0])
+@pytest.mark.quick("100.0")
 def test_levels_that_are_far_apart_are_not_shrunk(apart, seed):
     """The factor for separable classes took a third from the spread of the farthest."""
     rng = np.random.default_rng(seed)

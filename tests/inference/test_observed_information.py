@@ -130,6 +130,7 @@ def check(mean, sd, wanted, normal=0.02):
 
 @IGNORED
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.quick("Gamma valley", "ordinal")
 def test_standard_deviations_are_right_where_the_model_is_not(name):
     cls, X, y, density, own_mean, own_precision = case(name)
     fit = cls(**FEW).fit(X, y)
@@ -156,6 +157,7 @@ def test_rows_that_are_not_read_again_have_it_at_the_mode(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["Gamma ridge", "counts valley", "counts ridge"])
+@pytest.mark.quick("Gamma ridge")
 def test_folded_rows_keep_it(name):
     cls, X, y, *_ = case(name)
     stream = cls(prior_precision=1.0, random_state=0)

@@ -190,7 +190,8 @@ def test_predicted_covariance_of_averages_has_the_noise_at_the_iterates():
     assert abs(ratio.mean() - 1) < 0.1
 
 
-@pytest.mark.parametrize("batch_size", [pytest.param(10, marks=pytest.mark.slow), "auto"])
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_size", [10, "auto"])
 def test_no_covariance_is_predicted_where_iterates_leave_the_normal_region(batch_size):
     """One step for all directions and ten rows: the draws have a fraction of what theory says."""
     X, y = load_breast_cancer(return_X_y=True)

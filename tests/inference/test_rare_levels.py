@@ -102,6 +102,7 @@ def test_the_default_is_hmc_where_a_coefficient_has_a_wall():
 
 @pytest.mark.convergence_warnings
 @pytest.mark.parametrize("sampler", [SGFS(), ConstantSGD(batch_size="auto")])
+@pytest.mark.quick("sampler0")
 def test_a_sampler_by_name_says_that_a_wall_stops_its_noise(sampler):
     X, y = one_hot(2)
     model = BayesianLogisticRegression(sampler, 3.0, **BY_NAME)

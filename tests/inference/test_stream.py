@@ -77,6 +77,7 @@ def closed_form(model, X, y, weight):
 
 @EXACT
 @pytest.mark.parametrize("size", [1, 250])
+@pytest.mark.quick("250")
 def test_linear_regression_is_that_of_all_rows_for_any_chunks_in_any_order(model, size):
     weight = np.random.default_rng(1).integers(0, 3, ROWS).astype(float)
     chunks = [rows for rows in chunks_of(size)[::-1] if weight[rows].any()]
@@ -218,6 +219,7 @@ def off_its_own_means(model, data, labels, weight=None):
 
 @pytest.mark.parametrize("size", [1, 7, 300])
 @pytest.mark.filterwarnings("ignore:no normal distribution")  # at the beginning that is so
+@pytest.mark.quick("7", "300")
 def test_chunks_of_few_rows_lose_nothing(size):
     found = after(LOGISTIC, *chunks_of(size))
     distance, ratio = off_its_own_means(found, X, LABELS)
@@ -292,6 +294,7 @@ def test_sparse_chunks_that_stay_sparse_join_dense_rows_that_wait(monkeypatch):
 
 
 @EACH
+@pytest.mark.quick("logistic")
 def test_above_a_thousand_parameters_the_precision_is_a_diagonal(model):
     data = np.random.default_rng(4).standard_normal((100, 1001))
     whole = after(model, np.arange(100), data=data)
@@ -327,6 +330,7 @@ def test_draws_are_of_the_present_posterior_and_are_not_kept(model):
 
 
 @pytest.mark.parametrize("columns", [FEATURES, 400], ids=["a matrix", "a diagonal"])
+@pytest.mark.quick("a matrix")
 def test_coefficients_of_three_classes_are_against_their_mean(columns):
     """Their standard deviations are those of the draws, without what only the prior knows."""
     data = np.zeros((ROWS, columns))

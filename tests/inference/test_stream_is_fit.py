@@ -164,6 +164,7 @@ def of_each_kind():
 
 @pytest.mark.filterwarnings("ignore")  # of beginnings, of rows in order, and of short fits
 @pytest.mark.parametrize(("family", "rows", "order", "first"), of_each_kind())
+@pytest.mark.quick("logistic", "linear", "Poisson", "Gamma", "softmax")
 def test_a_stream_is_the_fit(family, rows, order, first, seed):
     assert_is_the_fit(family, rows, order, first, 300, seed)
 
@@ -188,6 +189,7 @@ def test_a_stream_is_the_fit_in_every_case(family, rows, order, first, seed):
 @pytest.mark.filterwarnings("ignore:the truth moves")
 @pytest.mark.parametrize("groups", [None, {"level": [0, 1, 2, 3, 4, 5]}])
 @pytest.mark.parametrize("size", [1, 7, 50])
+@pytest.mark.quick("7", "50")
 def test_sums_of_a_linear_stream_have_the_units_and_the_precisions_of_all_rows(size, groups, seed):
     X, y, _, _ = problem("linear", "groups", "rest", 20, 100, seed)
     X[:, -1] *= np.where(np.arange(100) < 30, 0, 1e-4)
@@ -248,6 +250,7 @@ def with_a_late_column(family, value, seed):
 @HELD
 @VALUES
 @SOME
+@pytest.mark.quick("linear", "logistic")
 def test_a_coefficient_that_was_held_is_released_when_its_column_varies(family, value, seed):
     X, y = with_a_late_column(family, value, seed)
     first, then = slice(0, 150), slice(150, 400)
@@ -274,6 +277,7 @@ def test_a_column_that_comes_late_is_no_misfit(family, seed):
 
 @HELD
 @SOME
+@pytest.mark.quick("linear", "logistic", "Poisson")
 def test_a_mark_stays_while_the_column_has_that_value(family, seed):
     X, y = with_a_late_column(family, 3.0, seed)
     parts = np.split(np.arange(400), [70, 150])

@@ -126,6 +126,7 @@ def learned_at_once(n_classes):
 @MOVES
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+@pytest.mark.quick("sorted-2", "random-2", "zeros first-2", "sorted-3")
 def test_a_learned_prior_is_learned_again_while_it_rests_on_few_rows(order, n_classes):
     X, y = data_of(1000, 5, n_classes)
     model = streamed(LEARNING, X, y, order(X, y), 10)
@@ -176,7 +177,7 @@ def test_beyond_the_budget_a_wrong_order_is_not_silent(name):
 def test_a_handful_of_rows_says_so_too():
     """A sample of one row could not say how far it may be off: as many stay as parameters."""
     wrong = 0
-    for seed in range(20):
+    for seed in range(10):
         X, y = data_of(18, 4, 2, seed)
         with budget_of(4, X), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -197,6 +198,7 @@ def test_a_handful_of_rows_says_so_too():
         (6000, 4, 3, 4000, False),
     ],
 )
+@pytest.mark.quick("5", "True")
 def test_a_random_order_never_warns(n_rows, n_features, n_classes, kept, skewed, seed):
     X, y = data_of(n_rows, n_features, n_classes, seed)
     if skewed:

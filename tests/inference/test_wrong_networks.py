@@ -117,6 +117,7 @@ def wine():
         (DRBMClassifier, SGHMC(1.0)),
     ],
 )
+@pytest.mark.quick("1.0")
 def test_chains_that_diverge_say_so(cls, sampler, temperature, wine):
     model = cls(5, sampler=sampler, temperature=temperature, random_state=0)
     model.set_params(n_draws=20, burn_in=100, thin=5)
@@ -126,6 +127,7 @@ def test_chains_that_diverge_say_so(cls, sampler, temperature, wine):
 
 @pytest.mark.convergence_warnings
 @pytest.mark.parametrize("cls", [BayesianMLPClassifier, DRBMClassifier])
+@pytest.mark.quick("BayesianMLPClassifier")
 def test_a_right_fit_is_silent_and_gains(cls, wine):
     X, y = (part[::2] for part in wine)  # fewer than a hundred rows, all of which are diagnosed
     model = cls(5, random_state=0)
