@@ -26,10 +26,12 @@ CASES ?= 3000 0
 fuzz: $(VENV)/test
 	OMP_NUM_THREADS=1 $(BIN)/python tests/tools/fuzz.py $(CASES)
 
-lint: $(VENV)/lint
+# and what is written: pages, tables, links, layers, the release
+lint: $(VENV)/lint $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m 'repository and not slow' tests/repository
 
 # the site in docs/_build/html; warnings are errors, and links are followed
 docs: $(VENV)/docs

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.repository
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
 SCRIPTS = [path for path in sorted(FOLDER.rglob("*.py")) if "\nif __name__" in path.read_text()]

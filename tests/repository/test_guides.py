@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.repository
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUN = ["../README", "index", "quickstart", "which_model", "counts", "amounts", "grades"]

@@ -4,6 +4,9 @@ import hashlib
 from collections import Counter
 
 import kernels
+import pytest
+
+pytestmark = pytest.mark.repository
 
 NAMES = {"Prescott": "Katmai", "Haswell": "Haswell", "Zen": "Zen", "SkylakeX": "SkylakeX"}
 

@@ -12,6 +12,8 @@ import pytest
 import skbayes_sg
 from skbayes_sg.samplers import SAMPLERS
 
+pytestmark = pytest.mark.repository
+
 PACKAGE = Path(__file__).parents[2] / "skbayes_sg"
 FLOORS = (  # from the ground up; a room imports from the floors below
     {"version", "bases", "validation", "frames", "linalg", "theory", "diagnostics"},

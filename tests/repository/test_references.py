@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from faults import FAULTS
 
+pytestmark = pytest.mark.repository
+
 ROOT = Path(__file__).resolve().parents[2]
 MATH = ROOT / "docs" / "math"
 FOLDERS = ["skbayes_sg", "tests", "benchmarks", "examples"]

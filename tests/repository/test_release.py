@@ -15,6 +15,8 @@ import pytest
 
 from skbayes_sg import __version__
 
+pytestmark = pytest.mark.repository
+
 ROOT = Path(__file__).parents[2]
 FIT = """
 from sklearn.datasets import load_breast_cancer

@@ -12,6 +12,8 @@ import pytest
 import skbayes_sg
 from skbayes_sg import callbacks, diagnostics, samplers, theory
 
+pytestmark = pytest.mark.repository
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 

@@ -9,6 +9,8 @@ import re
 import pytest
 import tables
 
+pytestmark = pytest.mark.repository
+
 PAGES = tables.pages()
 CODE = re.compile(
     r"^(?: *)```.*?^(?: *)```|``.+?``|`[^`]*`|\$\$.*?\$\$|\$[^$\n]+(?:\n[^$\n]+)?\$",
