@@ -17,12 +17,12 @@ from skbayes_sg.inference.precision import BOUNDS, Hyperprior
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
-from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
+from skbayes_sg.priors.shrinkage import Horseshoe, ScaleMixture, StudentT
 from skbayes_sg.validation import is_integer, is_word, real_array, require_bounded, require_positive
 
 _PRIOR_VARIANCE = 10.0  # of outputs
 _FARTHEST = 3e6  # standard deviations of a column from zero: of its squares three digits are left
-_SHRINKAGE: dict[str, Horseshoe | StudentT] = {"horseshoe": Horseshoe(), "student_t": StudentT()}
+_SHRINKAGE: dict[str, ScaleMixture] = {"horseshoe": Horseshoe(), "student_t": StudentT()}
 _OF_PRIOR = ("prior_precision", "prior_mean", "prior_groups", "intercept_precision", "noise_prior")
 _REST = "other"
 _FLAT = "flat"
@@ -178,7 +178,7 @@ def _precision(estimator: Any, model: Predictor, precision: NDArray) -> NDArray:
 # -- what of it is sampled ----------------------------------------------------------------------
 
 
-def shrinkage_of(prior: Any) -> Horseshoe | StudentT | None:
+def shrinkage_of(prior: Any) -> ScaleMixture | None:
     """The prior with a scale for each column that `prior` names or is; None if it is another.
 
     Raises
@@ -190,11 +190,11 @@ def shrinkage_of(prior: Any) -> Horseshoe | StudentT | None:
         if prior not in _SHRINKAGE:
             words = " or ".join(f'"{word}"' for word in _SHRINKAGE)
             raise ValueError(
-                f"prior must be {words}, an instance of Horseshoe or StudentT, the posterior_ of "
+                f"prior must be {words}, a ScaleMixture such as Horseshoe(), the posterior_ of "
                 f"another fit, or None, got {prior!r}"
             )
         return _SHRINKAGE[prior]
-    return prior if isinstance(prior, Horseshoe | StudentT) else None
+    return prior if isinstance(prior, ScaleMixture) else None
 
 
 def hyperprior_of(estimator: Any) -> Hyperprior | None:

@@ -70,7 +70,7 @@ from skbayes_sg.posterior.precision import covariance_over
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import OnePrecision
-from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
+from skbayes_sg.priors.shrinkage import ScaleMixture
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.validation import checked_weights, require_choice, warn
 
@@ -215,7 +215,7 @@ class LinearModel(BayesianEstimator):
     fit_intercept: bool = True
     intercept_precision: float = 0.01
     prior_mean: ArrayLike = 0.0
-    prior: FittedPosterior | Horseshoe | StudentT | str | None = None
+    prior: FittedPosterior | ScaleMixture | str | None = None
     prior_groups: Any = None
     new_levels: str = "sample"
     forgetting_factor: float = 1.0

@@ -34,7 +34,7 @@ from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Sampled, Scales
-from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
+from skbayes_sg.priors.shrinkage import ScaleMixture
 
 BOUNDS = (1e-6, 1e6)
 """Smallest and largest learned precision."""
@@ -68,12 +68,12 @@ class Hyperprior:
     groups : dict of str to tuple of int, optional
         Columns of X of each group, by label. None: one group of all. The precisions of columns in
         no group are those of the weak prior.
-    shrinkage : Horseshoe or StudentT, optional
+    shrinkage : ScaleMixture, optional
         In place of a precision for each group, with one group for each column.
     """
 
     groups: dict[str, tuple[int, ...]] | None = None
-    shrinkage: Horseshoe | StudentT | None = None
+    shrinkage: ScaleMixture | None = None
     per = "block"
 
     def of(self, posterior: Posterior) -> Scales:

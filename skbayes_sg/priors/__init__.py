@@ -7,7 +7,7 @@ the next (math/streams.md#streams-as-bayesian-updating). Imports linalg, diagnos
 from skbayes_sg.priors.base import Prior
 from skbayes_sg.priors.normal import GaussianPrior, Precision
 from skbayes_sg.priors.normal_inverse_gamma import NormalInverseGammaPrior
-from skbayes_sg.priors.shrinkage import Horseshoe, StudentT
+from skbayes_sg.priors.shrinkage import Horseshoe, ScaleMixture, StudentT
 
 Distribution = GaussianPrior | NormalInverseGammaPrior
 """A prior that is the posterior of other rows."""
@@ -19,5 +19,6 @@ __all__ = [
     "NormalInverseGammaPrior",
     "Precision",
     "Prior",
+    "ScaleMixture",
     "StudentT",
 ]

@@ -5,6 +5,7 @@ Each column has a scale of its own, shared by the classes, beside one that all c
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,35 @@ from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.validation import require_positive
 
 
+class ScaleMixture(ABC):
+    """A prior under which each column has a scale of its own, sampled with the coefficients.
+
+    A prior of one's own derives from it, as a frozen dataclass whose fields are its parameters, and
+    is given to an estimator as ``prior=``. It writes `scales`: what the precision of each column is
+    a function of, and the density of that.
+    """
+
+    def validate(self, n_features: int) -> None:
+        """Raise ValueError or TypeError if a parameter is impossible for so many columns."""
+        return
+
+    @abstractmethod
+    def scales(self, columns: Scales, information: float) -> Scales:
+        """The scales that are sampled.
+
+        Parameters
+        ----------
+        columns : Scales
+            With a group for each column: its `block`, `group`, `labels` and `unit` are those of the
+            scales.
+        information : float
+            What rows know of a coefficient in the mean, in squared units of its column; 0 where no
+            column varies.
+        """
+
+
 @dataclass(frozen=True)
-class Horseshoe:
+class Horseshoe(ScaleMixture):
     """The regularised horseshoe: most coefficients are nearly zero, and some are not.
 
     ``beta_j ~ N(0, tau^2 l_j^2 c^2 / (c^2 + tau^2 l_j^2))`` with half-Cauchy tau and l_j, and an
@@ -53,7 +81,6 @@ class Horseshoe:
     slab_df: float = 4.0
 
     def validate(self, n_features: int) -> None:
-        """Raise if a parameter is impossible."""
         require_positive("prior: slab_scale", self.slab_scale, "it is the size of effects")
         require_positive("prior: slab_df", self.slab_df, "4 has heavy tails, 100 is nearly normal")
         if self.expected_nonzero is None:
@@ -66,7 +93,6 @@ class Horseshoe:
             )
 
     def scales(self, columns: Scales, information: float) -> Scales:
-        """The scales, of columns with a precision each that rows inform by so much in the mean."""
         n = len(columns.labels)
         # a tenth of the columns are expected not to be zero unless the user says more
         expected = self.expected_nonzero or min(max(1.0, 0.1 * n), 0.5 * n)
@@ -75,7 +101,7 @@ class Horseshoe:
 
 
 @dataclass(frozen=True)
-class StudentT:
+class StudentT(ScaleMixture):
     """Student's t: coefficients of one scale, with outliers.
 
     ``beta_j ~ N(0, 1 / (lambda w_j))`` with ``w_j ~ Gamma(df / 2, df / 2)`` for each column. lambda
@@ -96,11 +122,9 @@ class StudentT:
     df: float = 4.0
 
     def validate(self, n_features: int) -> None:
-        """Raise if a parameter is impossible."""
         require_positive("prior: df", self.df, "4 has heavy tails, 100 is nearly normal")
 
     def scales(self, columns: Scales, information: float) -> Scales:
-        """The scales, of columns with a precision each."""
         return _Outliers(columns, self.df)
 
 
