@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, Data, of_columns
+from skbayes_sg.inference.deferred import Deferred
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Model
 from skbayes_sg.posterior.gaussian import Distribution
@@ -68,7 +69,7 @@ class FittedPosterior:
     FittedPosterior(coef: 1 x 4, intercept: 1)
     """
 
-    distribution: GaussianPrior | NormalInverseGammaPrior
+    found: Any
     family: str
     shapes: dict[str, tuple[int, ...]]
     feature_names: tuple[str, ...] | None
@@ -83,7 +84,7 @@ class FittedPosterior:
     def of(
         cls,
         estimator: Any,
-        distribution: Distribution,
+        distribution: Distribution | Deferred[Distribution],
         prior: Any,
         columns: Columns | None,
         spread: tuple[float, float] | None,
@@ -113,6 +114,12 @@ class FittedPosterior:
         return f"FittedPosterior({', '.join(sizes)})"
 
     @property
+    def distribution(self) -> Any:
+        """Of the parameters of the model, normal or normal-inverse-gamma; read for the first time
+        it may be computed from the rows."""
+        return self.found.value if isinstance(self.found, Deferred) else self.found
+
+    @property
     def mean(self) -> NDArray:
         return np.array(self.distribution.mean[: self.distribution.operator.dim])
 
@@ -124,7 +131,7 @@ class FittedPosterior:
     @property
     def covariance(self) -> NDArray:
         self._warn()
-        noise = 1.0 if self.noise is None else self.distribution.noise_variance  # type: ignore[union-attr]
+        noise = 1.0 if self.noise is None else self.distribution.noise_variance
         return noise * self.distribution.operator.inverse().dense()
 
     @property

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.tuning import raise_alpha
 from skbayes_sg.inference import diagnose
+from skbayes_sg.inference.deferred import Deferred, kept
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.result import Fit
@@ -158,8 +159,10 @@ class OneMode(Plan):
     def is_enough(self, fit: Fit) -> bool:
         return diagnose.is_enough(fit.figures)
 
-    def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution:
+    def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution | Deferred[Distribution]:
         """As if all rows were one chunk of a stream.
+
+        That takes up to a quarter of a fit, and few ask for it: it is computed when it is read.
 
         Many rows, and rows on disk, are not read again, or once for the observed information:
         there the curvature at the anchor is that distribution. Above 1,000 parameters it has the
@@ -186,7 +189,12 @@ class OneMode(Plan):
         cheap &= posterior.data.sample is posterior.data
         if anchor is not None and not cheap:
             return distribution_at(anchor, posterior)
-        return with_observed(posterior, agreeing_with(posterior, draws, weights))
+        posterior = Posterior(posterior.model, kept(posterior.data.sample), posterior.prior)
+
+        def agreeing() -> Distribution:
+            return with_observed(posterior, agreeing_with(posterior, draws, weights))
+
+        return Deferred(agreeing)
 
 
 def _require_rows(posterior: Posterior, why: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import Chain, DrawBlock
+from skbayes_sg.inference.deferred import Deferred
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.options import Choice, Fingerprint, Options
 from skbayes_sg.inference.result import Fit
@@ -62,7 +63,9 @@ class Plan(Protocol):
     def is_enough(self, fit: Fit) -> bool:
         """Whether more draws would not help: chains agree, or their distribution is wrong."""
 
-    def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution | None:
+    def gaussian(
+        self, fit: Fit, posterior: Posterior
+    ) -> Distribution | Deferred[Distribution] | None:
         """The normal distribution that stands for the posterior; None where there are many modes.
 
         `posterior` is under the prior in which the engine was prepared.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.diagnostics.batches import Batches
+from skbayes_sg.inference.deferred import Deferred
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.precision import LearnedPrecision
 from skbayes_sg.linalg.sizes import has_matrix
@@ -45,7 +46,7 @@ class Fit:
         What batches of draws that were matched to their gradients say of mean and covariance, each
         by itself; hyperparameters that are coordinates of the chains come last.
     gaussian : Distribution, optional
-        The normal distribution that stands for the posterior.
+        The normal distribution that stands for the posterior, or what computes it.
     figures : dict of str to float
     warnings : list of str
         About the chains.
@@ -65,7 +66,7 @@ class Fit:
     scales: Scales | None = None
     hyper_draws: NDArray | None = None
     batches: Batches | None = None
-    gaussian: Distribution | None = None
+    gaussian: Distribution | Deferred[Distribution] | None = None
     figures: dict[str, float] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
