@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.diagnostics import systematic
+from skbayes_sg.diagnostics.limits import DISPERSION_ERRORS, DISPERSION_LIMIT
 from skbayes_sg.models.poisson import has_weighted_fractions
 from skbayes_sg.posterior import Posterior
 
-_DISPERSED = 1.5  # intervals are then a fifth too narrow
-_CERTAIN = 5.0  # standard errors
 _TELLING, _TELLING_DRAWS = 10_000, 256  # rows and draws that tell the number of parameters
 
 
@@ -27,7 +26,7 @@ def with_dispersion(
     data = posterior.data
     found, error = pearson(estimator, data.sample, data.n_rows / data.sample.n_rows)
     estimator.diagnostics_["dispersion"] = found
-    if not found > max(_DISPERSED, 1 + _CERTAIN * error):
+    if not found > max(DISPERSION_LIMIT, 1 + DISPERSION_ERRORS * error):
         return warnings
     return [*warnings, f"dispersion is {found:.3g}: {remedy}"]
 

@@ -15,11 +15,12 @@ from skbayes_sg.chains.run import cores, one_thread
 from skbayes_sg.data import InMemory, in_threads
 from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.gradients import fewest
+from skbayes_sg.diagnostics.limits import DRIFT_ERRORS
 from skbayes_sg.estimators.base import require_finite
 from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.inference.bayesian_updating import MISFIT, Stream, standing_for
-from skbayes_sg.inference.drift import DRIFT_LIMIT, Drift
+from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.warm_up import choose, prepare
 from skbayes_sg.linalg import Diag, Operator
@@ -180,12 +181,12 @@ def _warnings_of(stream: Stream, factor: float) -> dict[str, str]:
             "far from where the posterior now is, and are not kept: means and standard deviations "
             "may be wrong; call fit on all rows"
         )
-    if stream.drift.highest > DRIFT_LIMIT:
+    if stream.drift.highest > DRIFT_ERRORS:
         remedy = "set forgetting_factor below 1" if factor == 1 else "lower forgetting_factor"
         found["drift"] = (
             "the truth moves along this stream, or its rows are sorted: chunks would have a "
             "smaller log loss if the posterior had gone on where the last ones pulled it, by "
-            f"diagnostics_['drift'] standard errors (limit {DRIFT_LIMIT:g}); if the truth moves, "
+            f"diagnostics_['drift'] standard errors (limit {DRIFT_ERRORS:g}); if the truth moves, "
             f"old rows mislead and intervals are too narrow: {remedy} (now {factor:g}); if rows "
             "are sorted, shuffle them, at least where they are too many to be kept"
         )

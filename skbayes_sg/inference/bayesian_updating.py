@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, InMemory, of_columns, with_columns
 from skbayes_sg.data.kept_rows import InBlocks, KeptRows, joined, n_bytes, total_weight
-from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
+from skbayes_sg.diagnostics.limits import SHIFT_LIMIT, STREAM_SPREAD_LIMIT
 from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.inference.precision import (
@@ -48,7 +48,6 @@ HELD = 1e6  # a column of one value has a coefficient whose outputs are held at 
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
 _MOVED, _MOVED_A_ROW = 0.3, 3e-5  # squared distances per parameter, in posterior variances
 _ROWS_A_PARAMETER = 4
-_SPREAD = 0.2  # relative error of a standard deviation: rows of one class, in order, come near it
 _LEFT_FREE = 0.75  # of the budget after rows were folded, so that they are folded in large parts
 _OF_CHECK = 0.5  # of the budget at most, for the rows that check what was folded
 _ENOUGH = 10  # rare rows for each parameter, from which their likelihood is nearly normal
@@ -68,14 +67,14 @@ class Misfit(NamedTuple):
     @property
     def is_large(self) -> bool:
         """Whether a mean or a standard deviation is wrong."""
-        return self.mean_shift > SHIFT_LIMIT or abs(self.sd_ratio - 1) > _SPREAD
+        return self.mean_shift > SHIFT_LIMIT or abs(self.sd_ratio - 1) > STREAM_SPREAD_LIMIT
 
 
 MISFIT = (
     "no normal distribution stands for the posterior of a coefficient, as where rows of a level "
     "have one class only: along its line the mean is off by diagnostics_['mean_shift'] standard "
     f"deviations (limit {SHIFT_LIMIT}), or these are diagnostics_['sd_ratio'] times the right ones "
-    f"(limit {_SPREAD} from 1); call fit"
+    f"(limit {STREAM_SPREAD_LIMIT} from 1); call fit"
 )
 RIGHT = Misfit()
 

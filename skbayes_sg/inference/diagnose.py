@@ -13,13 +13,17 @@ from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.diagnostics import gradients, r_hat_limit
 from skbayes_sg.diagnostics.limits import (
     BETWEEN_LIMIT,
+    CERTAIN_ERRORS,
     ENOUGH_ESS,
     ERROR_LIMIT,
     ESS_LIMIT,
+    INFORMATION_LIMIT,
     KNOWN_LIMIT,
+    POOL_ERROR_LIMIT,
     SD_ERROR_LIMIT,
     SHIFT_LIMIT,
     SPREAD_LIMIT,
+    STEIN_EXCUSE,
     STEIN_LIMIT,
 )
 from skbayes_sg.inference.engine import Engine
@@ -31,10 +35,7 @@ from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import Need
 
-_CERTAIN = 4.0  # standard errors; the worst of many parameters counts
-_EXCUSED = 0.5  # of a Stein ratio, by its standard error
 _ALONG = 0.02  # of them: relu units bend at single points, which longer steps find more evenly
-_WIDE_WHERE_STIFF = 2.5  # information by gradients, of which SGFS with right averages has up to 1.8
 _FEWEST_ROWS = 1000  # on which columns are looked at
 _OUTPUTS = 1 << 22  # of rows, along the lines of all columns, for which they are looked at
 
@@ -92,8 +93,8 @@ def diagnose_run(
             warnings += _of_stein(figures, sampler.bias_advice, 1.0)
     else:
         # whether gradients know mean and standard deviation of every parameter well enough
-        known = _CERTAIN * figures.get("mean_shift_se", np.nan) < 2 * SHIFT_LIMIT
-        known &= _CERTAIN * figures.get("sd_ratio_se", np.nan) < 2 * SPREAD_LIMIT
+        known = CERTAIN_ERRORS * figures.get("mean_shift_se", np.nan) < 2 * SHIFT_LIMIT
+        known &= CERTAIN_ERRORS * figures.get("sd_ratio_se", np.nan) < 2 * SPREAD_LIMIT
         figures["r_hat_limit"] = r_hat_limit(n_chains, known)
         warnings += of_disagreement(figures, chains[0].draws.shape[1])
         if figures["ess_min"] < ESS_LIMIT:
@@ -104,7 +105,7 @@ def diagnose_run(
         # few gradients with heavy tails tell the scale of draws that are known to be exact
         exact = {"scale_shift": np.nan} if Need.CLOSED_FORM in sampler.needs else {}
         warnings += of_bias(figures | exact, sampler.bias_advice)
-    if figures.get("pool_error", 0.0) > 0.05:
+    if figures.get("pool_error", 0.0) > POOL_ERROR_LIMIT:
         warnings.append(
             f"pool_error is {figures['pool_error']:.2f}: few rows dominate, and the posterior mean "
             'may be off by so many standard deviations; use sampler="hmc", which takes all rows at '
@@ -228,8 +229,8 @@ def of_gradients(
     shift, ratio = (mean - wanted.mean) / wanted.sd, sd / wanted.sd
     shift_se = np.sqrt(few * wanted.mean_error**2 + ratio**2 / ess)
     ratio_se = ratio * np.sqrt(few * wanted.sd_error**2 + 0.5 / ess)
-    i = np.argmax(np.abs(shift) - _CERTAIN * shift_se)
-    j = np.argmax(np.abs(ratio - 1) - _CERTAIN * ratio_se)
+    i = np.argmax(np.abs(shift) - CERTAIN_ERRORS * shift_se)
+    j = np.argmax(np.abs(ratio - 1) - CERTAIN_ERRORS * ratio_se)
     worst = (shift[i], shift_se[i], ratio[j], ratio_se[j])
     return figures | dict(zip(names, map(float, worst), strict=True))
 
@@ -435,20 +436,20 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
     """Warnings about a wrong distribution: by parameter, of their scale, and on average."""
     warnings = []
     shift, ratio = figures.get("mean_shift", np.nan), figures.get("sd_ratio", np.nan)
-    if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("mean_shift_se", np.nan)):
+    if abs(shift) > max(SHIFT_LIMIT, CERTAIN_ERRORS * figures.get("mean_shift_se", np.nan)):
         warnings.append(
             f"mean_shift is {shift:.2f}, beyond {SHIFT_LIMIT}: gradients of all rows say that the "
             "mean of a parameter is off by so many of its posterior standard deviations; "
             f"{bias_remedy}"
         )
-    if abs(ratio - 1) > max(SPREAD_LIMIT, _CERTAIN * figures.get("sd_ratio_se", np.nan)):
+    if abs(ratio - 1) > max(SPREAD_LIMIT, CERTAIN_ERRORS * figures.get("sd_ratio_se", np.nan)):
         warnings.append(
             f"sd_ratio is {ratio:.2f}, not 1 within {SPREAD_LIMIT}: gradients of all rows say that "
             f"the standard deviation of a parameter is too {'large' if ratio > 1 else 'small'}; "
             f"{bias_remedy}"
         )
     shift = figures.get("scale_shift", np.nan)
-    if abs(shift) > max(SHIFT_LIMIT, _CERTAIN * figures.get("scale_shift_se", np.nan)):
+    if abs(shift) > max(SHIFT_LIMIT, CERTAIN_ERRORS * figures.get("scale_shift_se", np.nan)):
         warnings.append(
             f"scale_shift is {shift:.2f}, beyond {SHIFT_LIMIT}: gradients of all rows say that the "
             f"coefficients are too {'large' if shift > 0 else 'small'} together, by so many "
@@ -515,9 +516,9 @@ def _of_modes(figures: dict[str, float], bias_remedy: str) -> list[str]:
             "in each; raise n_chains, or burn_in if the chains still move"
         )
     ratio, se = figures.get("information_ratio", np.nan), figures.get("information_ratio_se", 0.0)
-    if ratio > _WIDE_WHERE_STIFF and np.log(ratio) > _CERTAIN * se / ratio:
+    if ratio > INFORMATION_LIMIT and np.log(ratio) > CERTAIN_ERRORS * se / ratio:
         warnings.append(
-            f"information_ratio is {ratio:.1f}, above {_WIDE_WHERE_STIFF}: in the directions "
+            f"information_ratio is {ratio:.1f}, above {INFORMATION_LIMIT}: in the directions "
             "that rows know best the variance of the weights is so many times that of the "
             f"posterior; {bias_remedy}"
         )
@@ -537,7 +538,7 @@ def _of_stein(figures: dict[str, float], bias_remedy: str, limit: float = STEIN_
     Heavy tails make the standard error of what is wrong large, so it excuses little.
     """
     ratio, se = figures["stein_ratio"], figures["stein_se"]
-    excused = min(_CERTAIN * np.nan_to_num(se), _EXCUSED)
+    excused = min(CERTAIN_ERRORS * np.nan_to_num(se), STEIN_EXCUSE)
     if not abs(ratio - 1.0) > max(limit, excused):
         return []
     return [

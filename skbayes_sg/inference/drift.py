@@ -18,7 +18,6 @@ from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior
 
-DRIFT_LIMIT = 5.0  # standard errors (math/streams.md#drift)
 _MEMORY = 4.0  # a quarter of the rows says where the truth goes
 _ROWS_A_PARAMETER = 4  # before which nothing is judged
 _STEP = 0.01  # of a row's standard deviation: differences of log likelihoods are slopes

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Batch, InMemory, deterministic_rng
 from skbayes_sg.data.kept_rows import joined, n_bytes, some_of, weight_of
+from skbayes_sg.diagnostics.limits import FOLDED_SHIFT_LIMITS
 from skbayes_sg.linalg import DIAGONAL, FULL, Diag, Layout, Operator
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
@@ -24,7 +25,6 @@ from skbayes_sg.priors import Precision
 
 _MOST_ROWS, _FEWEST_KEPT = 4096, 1000
 _TINY = 1e-300
-_SMALL, _LARGE = 0.3, 0.5  # shifts, in posterior standard deviations: audit.py, quarter kept
 
 
 class Remainder(NamedTuple):
@@ -40,7 +40,8 @@ class Remainder(NamedTuple):
     @property
     def is_large(self) -> bool:
         """Whether the shift is, and not by chance; of a very large one that may be unclear."""
-        return self.folded_shift > max(_SMALL, min(2 * self.folded_shift_se, _LARGE))
+        small, large = FOLDED_SHIFT_LIMITS
+        return self.folded_shift > max(small, min(2 * self.folded_shift_se, large))
 
 
 class Terms(NamedTuple):

@@ -10,13 +10,13 @@ from scipy.special import softmax, xlogy
 
 from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit
 from skbayes_sg.diagnostics import r_hat_and_ess_bulk
+from skbayes_sg.diagnostics.limits import SENSITIVITY_LIMIT
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import logit_names, names_of_inputs
 from skbayes_sg.inspection.summary import coefficients_of, quantities, require_draws
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given, kept_draws, log_likelihoods, log_priors
 
-_LIMIT = 0.05  # of Kallioinen et al.
 _ONE_IN_THOUSAND = 0.65  # quantile of the value of independent numbers, over sd / sqrt(draws)
 
 
@@ -126,7 +126,7 @@ def prior_sensitivity(
     columns, limits = {}, {}
     for name, scaled in densities.items():
         columns[name] = np.array([rate_of_change(each, scaled) for each in values])
-        limits[name] = max(_LIMIT, _by_chance(scaled.reshape(draws.shape[:2])))
+        limits[name] = max(SENSITIVITY_LIMIT, _by_chance(scaled.reshape(draws.shape[:2])))
     above = {name: column > limits[name] for name, column in columns.items()}
     informed = above.pop("likelihood")
     strong = np.any(list(above.values()), axis=0)
