@@ -161,7 +161,7 @@ FOR = [
     ("inference/diagnose.py", "{}do not agree on which columns", COEFFICIENTS),
     ("inference/diagnose.py", ", or temperature", NETWORKS),
     ("inspection/coefficients.py", "odds_ratio: the", having("per")),  # that of the picture
-    ("posterior/targets.py", "prior_groups, and a prior", COEFFICIENTS),
+    ("inference/warm_up.py", "prior_groups, and a prior", COEFFICIENTS),
     ("priors/shrinkage.py", "prior: ", COEFFICIENTS),
     ("samplers/constant_sgd.py", "the gradient has no noise", having("correction")),
     ("samplers/constant_sgd.py", 'structure="sqrt"', {samplers.ConstantSGD}),

@@ -1442,8 +1442,8 @@ FAULTS = [
     ),
     Fault(
         "inspection/sensitivity.py",
-        "max(_LIMIT, _by_chance(scaled.reshape(draws.shape[:2])))",
-        "_LIMIT",
+        "max(SENSITIVITY_LIMIT, _by_chance(scaled.reshape(draws.shape[:2])))",
+        "SENSITIVITY_LIMIT",
         "chance is taken for sensitivity to the prior",
         "inspection/test_sensitivity.py -k chance",
     ),
