@@ -63,6 +63,7 @@ def correlated(n_rows=400, dim=16, correlation=0.95):
     return Posterior.of(GaussianTarget(A), X, np.zeros(n_rows), 1.0), n_rows * A + np.eye(dim), A
 
 
+@pytest.mark.slow
 def test_alpha_is_the_smallest_that_theory_allows(seed):
     n = 100
     posterior, Lam, I1 = correlated()

@@ -312,6 +312,7 @@ def test_arviz_that_is_not_installed_is_named(fits, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")  # those of ArviZ
 @EVERY
+@pytest.mark.quick("multinomial, learned prior", "network")
 def test_arviz_summarises_compares_and_leaves_out_as_it_is(fits, name):
     pytest.importorskip("xarray_einstats")
     import arviz_stats as az

@@ -262,6 +262,7 @@ def test_differences_of_classes_are_those_of_the_summary():
 
 
 @pytest.mark.parametrize("name", ["ordinal", "robust", "negative binomial", "gamma", "learned"])
+@pytest.mark.quick("ordinal", "gamma")
 def test_other_families_have_rows_for_their_coefficients(name):
     models = {
         "ordinal": (BayesianOrdinalClassifier(categories=["cold", "mild", "hot"]), TRIPLE),

@@ -124,6 +124,7 @@ def under_a_learned_precision(model, y, of_prior=1.0, of_hyperprior=1.0):
     return np.array(means), np.array(sds), weights / weights.sum()
 
 
+@pytest.mark.slow
 def test_the_pooling_under_a_learned_precision_is_that_of_quadrature(seed):
     """Five fits, as above; the prior of the coefficients and that of the precision apart."""
     y = np.random.default_rng(seed).standard_normal(len(FEW)) + FEW @ [1.0, -0.7, 0.7]
@@ -216,6 +217,7 @@ def named_as_there(tree, table, prior="parameters"):
 
 @pytest.mark.filterwarnings("ignore")  # those of ArviZ
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.quick("linear, sampled precision", "binary", "linear", "multinomial")
 def test_the_values_are_those_of_arviz(name, caplog):
     """It smooths the ends of the weights, which near alpha = 1 changes a value by a twentieth."""
     pytest.importorskip("xarray_einstats")

@@ -159,6 +159,7 @@ def test_what_is_wide_is_no_discovery(pair):
 
 
 @pytest.mark.parametrize("rope", [0.0, 0.01, 0.3])
+@pytest.mark.quick("0.01")
 def test_false_discoveries_are_as_many_as_expected(seed, rope):
     """Over data sets whose coefficients are drawn from the prior of the fit."""
     rng, wrong, listed, expected = np.random.default_rng(seed), 0, 0, 0.0
@@ -436,6 +437,8 @@ def test_a_stream_has_a_summary_from_its_first_chunk():
 @pytest.mark.parametrize(
     "model", [BayesianMLPClassifier((2,), **SHORT), DRBMClassifier(2, **SHORT)]
 )
+@pytest.mark.quick("model0")
+@pytest.mark.usefixtures("_short_searches")
 def test_networks_have_a_row_for_each_block(model):
     table = clone(model).fit(Z, PAIR).summary()
     fitted = clone(model).fit(Z, PAIR)

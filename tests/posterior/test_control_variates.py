@@ -363,6 +363,7 @@ def groups(sampler, posterior, seed, n_groups=24, n_draws=84, thin=3):
 
 @BOTH
 @pytest.mark.parametrize("batch_size", ["auto", 4, 200])
+@pytest.mark.quick("auto", "4-False")
 def test_a_gaussian_posterior_is_exact_for_every_batch_size(whiten, batch_size, seed):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((200, 3)) @ (np.eye(3) + 0.4 * rng.standard_normal((3, 3)))
@@ -440,7 +441,8 @@ def test_short_steps_have_few_rows_where_there_are_many():
         assert far.fast_gradient is None
 
 
-@pytest.mark.parametrize("n_rows", [30, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_rows", [30, 1000])
 def test_logistic_regression_against_hmc(n_rows, seed):
     X, y = logistic_data(n_rows, 3)
     posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
@@ -544,6 +546,7 @@ def test_predicted_covariance_with_control_variates(many):
     assert np.abs(ratio - 1).max() < 0.08
 
 
+@pytest.mark.slow
 def test_sgld_takes_control_variates(many):
     model = BayesianLogisticRegression(
         SGLD(preconditioner="diag", variance_reduction="control_variate"),

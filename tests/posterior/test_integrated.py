@@ -41,6 +41,7 @@ def test_the_gradient_is_that_of_the_log_density(n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.quick("2")
 def test_precision_and_coefficients_are_those_of_chains_that_move_both(n_classes):
     found, other = (
         BayesianLogisticRegression(sampler, n_draws=250, random_state=0).fit(*rows(n_classes))

@@ -114,6 +114,7 @@ def some_classes(n=400):
     return X, X @ [1.0, -0.5, 0.25, 0.0] + rng.logistic(size=n) > 0
 
 
+@pytest.mark.slow
 def test_errors_over_seeds_are_those_that_tables_tell():
     """Of coefficients, and of average effects, which are curved in them."""
     X, y = some_classes()

@@ -184,7 +184,7 @@ def test_rows_that_occur_twice_and_may_be_interpolated_have_next_to_no_dispersio
     """
     rng = np.random.default_rng(seed)
     X, y, weight = rng.random((9, 20)), rng.gamma(2.0, 1.0, 9), rng.integers(2, 5, 9)
-    model = BayesianGammaRegressor(random_state=seed)
+    model = BayesianGammaRegressor(n_chains=8, n_draws=160, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y, sample_weight=weight)
@@ -196,6 +196,7 @@ def test_rows_that_occur_twice_and_may_be_interpolated_have_next_to_no_dispersio
 
 
 @pytest.mark.parametrize("n_rows", [60, 15])
+@pytest.mark.quick("60")
 def test_chains_follow_a_law_that_is_known(n_rows, seed):
     """A regression under one precision: beside independent draws of the same posterior.
 
@@ -274,6 +275,7 @@ def few_that_matter(n_rows, n_columns, seed):
     return X, X[:, :3] @ [3.0, -2.0, 2.0], rng
 
 
+@pytest.mark.slow
 def test_a_sparse_truth_is_found_among_more_columns_than_rows(seed):
     X, mean, rng = few_that_matter(60, 90, seed)
     y = mean + rng.standard_normal(60)
@@ -287,6 +289,7 @@ def test_a_sparse_truth_is_found_among_more_columns_than_rows(seed):
     assert "scales of their own" in model.sampler_reason_
 
 
+@pytest.mark.slow
 def test_chains_of_counts_do_not_start_at_means_that_overflow(seed):
     """A point of the prior may have a mean of e^50, where chains stay or diverge."""
     rng = np.random.default_rng([3, seed])

@@ -276,6 +276,8 @@ OTHERS = [(name, data) for name in SAMPLERS for data in HOSTILE]
     ("sampler", "data"), FITS + [pytest.param(*one, marks=pytest.mark.slow) for one in OTHERS]
 )
 @pytest.mark.parametrize("cls", sorted(ESTIMATORS, key=str))
+@pytest.mark.quick("heavy")
+@pytest.mark.usefixtures("_short_searches")
 def test_no_fit_names_a_parameter_that_its_user_does_not_have(cls, sampler, data):
     """Of data that no sampler likes, in runs far too short.
 

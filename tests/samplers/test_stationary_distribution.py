@@ -58,12 +58,11 @@ SAMPLERS = [
     IASG(structure="scalar", replace=True),
     HMC(),
 ]
-BY_NAME = [pytest.param(sampler, id=repr(sampler)) for sampler in SAMPLERS]
 
 
-def first_of_each_kind():
-    """Of each class and structure the first; the others, on a second target, are slow."""
-    seen, kinds = set(), [(type(s), s.get_params().get("structure")) for s in SAMPLERS]
+def first_of_each(kind_of):
+    """Of each kind the first sampler; the others are slow."""
+    seen, kinds = set(), map(kind_of, SAMPLERS)
     for sampler, kind in zip(SAMPLERS, kinds, strict=True):
         marks = [pytest.mark.slow] if kind in seen else []
         seen.add(kind)
@@ -108,7 +107,11 @@ GIVEN = [
 ]
 
 
-@pytest.mark.parametrize("sampler", BY_NAME + GIVEN)
+def class_and_structure(sampler):
+    return type(sampler), sampler.get_params().get("structure")
+
+
+@pytest.mark.parametrize("sampler", [*first_of_each(class_and_structure), *GIVEN])
 def test_gaussian_target(gaussian, sampler, seed):
     burn_in = 400 if sampler.get_params().get("batch_size") == 1 else 200  # one row teaches less
     chain = simulated(sampler, gaussian.posterior, gaussian.mean, seed, burn_in, every=3)
@@ -131,7 +134,7 @@ def regression():
     return X, y, Posterior.of(Linear(3, fit_intercept=False, noise_variance=1.5), X, y, 2.0)
 
 
-@pytest.mark.parametrize("sampler", list(first_of_each_kind()))
+@pytest.mark.parametrize("sampler", list(first_of_each(type)))
 def test_linear_regression_with_real_minibatches(regression, sampler, seed):
     X, y, posterior = regression
     Lam = X.T @ X / 1.5 + 2 * np.eye(3)
