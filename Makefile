@@ -26,12 +26,13 @@ CASES ?= 3000 0
 fuzz: $(VENV)/test
 	OMP_NUM_THREADS=1 $(BIN)/python tests/tools/fuzz.py $(CASES)
 
-# and what is written: pages, tables, links, layers, the release
+# and what is written: pages, tables, links, examples of docstrings, layers, the release
 lint: $(VENV)/lint $(VENV)/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m 'repository and not slow' tests/repository
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto -m 'not slow' --doctest-modules \
+	    --ignore=skbayes_sg/data/dask.py skbayes_sg tests/repository
 
 # the site in docs/_build/html; warnings are errors, and links are followed
 docs: $(VENV)/docs

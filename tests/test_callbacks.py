@@ -63,6 +63,7 @@ def interrupt(*_):
 
 
 @EACH
+@pytest.mark.quick("logistic", "minibatches", "linear", "network")
 def test_rounds_change_no_draw(model, monkeypatch):
     """And no figure either where no callback looks on."""
     one = whole(model)
@@ -81,6 +82,7 @@ def test_rounds_change_no_draw(model, monkeypatch):
 
 @pytest.mark.usefixtures("as_drawn")
 @EACH
+@pytest.mark.quick("logistic", "minibatches", "linear", "network")
 def test_an_interrupt_keeps_what_was_drawn(model):
     draws = fitted(model).draws_
     part = clone(model).set_params(warm_start=True).set_callbacks(At(9, interrupt))
@@ -205,6 +207,7 @@ def test_a_fit_that_is_complete_leaves_no_part_of_a_file(tmp_path):
 
 @pytest.mark.usefixtures("as_drawn")
 @EACH
+@pytest.mark.quick("logistic", "minibatches", "linear", "network")
 def test_a_time_limit_ends_the_fit(model):
     assert fitted(model, TimeLimit(1e-9)).draws_.shape[1] == 8
     late = fitted(model, TimeLimit(1e9))
@@ -325,6 +328,7 @@ def test_impossible_limits_are_refused_by_name(make):
 
 @EACH
 @pytest.mark.parametrize("n_draws", [1, 20])
+@pytest.mark.quick("logistic", "minibatches", "linear", "network")
 def test_an_interrupted_fit_goes_on_from_its_checkpoint(model, n_draws, tmp_path):
     path, one = tmp_path / "fit.npz", whole(model, NEVER)
     with pytest.raises(KeyboardInterrupt):

@@ -124,6 +124,7 @@ def test_weights_may_be_on_disk_too(tmp_path, of):
     assert_same_posterior(*fits)
 
 
+@pytest.mark.slow
 def test_three_classes_with_names_and_balanced_weights():
     names = np.array(["no", "perhaps", "yes"])[Y + (X[:, 1] > 1)]
     fits = [logistic(class_weight="balanced").fit(table, names) for table in (X, Table(X))]

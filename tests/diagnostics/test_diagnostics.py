@@ -131,10 +131,10 @@ def test_r_hat_and_ess_from_one_ranking_are_those_from_two():
 def test_r_hat_of_many_short_chains_is_what_theory_says(rho, seed):
     """1 + (tau - 1) / 2h to first order in tau / h, for 32 stationary chains of 124 draws."""
     rng, tau, h = np.random.default_rng(seed), (1 + rho) / (1 - rho), 62
-    x = np.empty((32, 124, 200))  # independent parameters
-    x[:, 0] = rng.standard_normal((32, 200))
+    x = np.empty((32, 124, 60))  # independent parameters
+    x[:, 0] = rng.standard_normal((32, 60))
     for t in range(1, 124):
-        noise = rng.standard_normal((32, 200))
+        noise = rng.standard_normal((32, 60))
         x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * noise
     ranked, _ = convergence._of_ranks(convergence._split(x))
     expected = np.sqrt(1 - 1 / h + tau / h / (1 - tau / h))

@@ -182,6 +182,7 @@ def test_gradients_of_many_classes_are_those_of_the_whole_posterior():
 
 
 @pytest.mark.parametrize("sampler", ["sgfs", "hmc"])
+@pytest.mark.quick("sgfs")
 def test_more_parameters_than_sixty_four_are_diagnosed_one_by_one(sampler):
     """One of 179 has a standard deviation of half of what it should be, by SGFS and not by HMC."""
     rng = np.random.default_rng(0)
@@ -197,7 +198,8 @@ def test_more_parameters_than_sixty_four_are_diagnosed_one_by_one(sampler):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.slow
 def test_directions_that_only_the_prior_knows_are_said_of_long_steps(n_classes):
     """Beside a column of one value, and the shift of all classes, which do not count."""
     rng = np.random.default_rng(3)

@@ -107,7 +107,7 @@ def test_information_and_means_over_a_normal_distribution(model):
     root = np.diag(np.full(model.dim, 0.1))
     found = model.row_terms(theta, root, X, y)
     observed = model.row_terms(theta, root, X, y, observed=True)[1]
-    draws = theta + 0.1 * RNG.standard_normal((100_000, model.dim))
+    draws = theta + 0.1 * RNG.standard_normal((30_000, model.dim))
     outputs = model.outputs(draws, X)
     wanted = model.residual(outputs, y), model.expected(outputs), model.observed_at(outputs, y)
     for one, each in zip((*found, observed), wanted, strict=True):

@@ -249,6 +249,7 @@ def test_h_plus_1_directions_are_known_by_the_prior_alone(model):
 
 
 @HIDDEN
+@pytest.mark.quick("network")
 def test_null_directions_follow_the_prior_under_sgfs(model, seed):
     """Neither frozen nor exploding: the shift of all output biases is an independent draw at each
     step.

@@ -306,9 +306,10 @@ def test_chains_of_counts_do_not_start_at_means_that_overflow(seed):
     assert rates.max() < 30 * max(y.max(), 1)
 
 
-@pytest.mark.parametrize("columns", [34, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("columns", [34, 60])
 @pytest.mark.parametrize("prior", [None, Horseshoe(3)], ids=["normal", "horseshoe"])
 @pytest.mark.parametrize("cls", [BayesianGammaRegressor, BayesianRobustRegressor])
+@pytest.mark.slow
 def test_a_scale_does_not_vanish_where_coefficients_may_fit_all_rows(cls, prior, columns, seed):
     """The joint density has its mode there, which has next to no mass."""
     rng = np.random.default_rng([5, columns, seed])
@@ -327,8 +328,9 @@ def test_a_scale_does_not_vanish_where_coefficients_may_fit_all_rows(cls, prior,
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_sampler_that_is_asked_for_keeps_one_precision_integrated_out():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 30)), rng.gamma(2.0, 0.5, 20)
-    model = BayesianGammaRegressor(sampler="sgfs", n_draws=16, random_state=0).fit(X, y)
+    X, y = rng.standard_normal((10, 15)), rng.gamma(2.0, 0.5, 10)
+    model = BayesianGammaRegressor(sampler="sgfs", n_chains=2, n_draws=8, burn_in=8, random_state=0)
+    model.fit(X, y)
     assert type(model.sampler_) is SGFS
     assert model.states_[0].theta.shape[1] == model.model_.dim
     model.set_params(sampler=None).fit(X, y)
@@ -336,6 +338,7 @@ def test_a_sampler_that_is_asked_for_keeps_one_precision_integrated_out():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
 def test_more_columns_than_a_matrix_has_run_under_groups(seed):
     """Random intercepts of more levels than columns of a matrix, in sparse rows."""
     rng, n_levels = np.random.default_rng(seed), 1100
@@ -398,6 +401,7 @@ def test_weights_are_repetitions_and_offsets_are_parts_of_y():
 
 
 @pytest.mark.convergence_warnings
+@pytest.mark.slow
 def test_chains_in_selections_of_their_own_are_told_in_words(seed):
     """Two classes of few rows are explained by many sets of columns, if many may matter."""
     X, mean, _ = few_that_matter(30, 150, seed)

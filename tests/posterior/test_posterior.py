@@ -144,7 +144,7 @@ def test_posterior_mean_is_nearer_to_the_mean_than_the_mode():
     mode = find_mode(posterior, np.zeros((1, 4)), rng)
     hmc = HMC()
     state = hmc.init(posterior, np.repeat(mode.theta, 16, axis=0), np.random.default_rng(1))
-    draws = run_chain(hmc, posterior, state, Length(4000, 300)).draws.reshape(-1, 4)
+    draws = run_chain(hmc, posterior, state, Length(1500, 300)).draws.reshape(-1, 4)
     mean, sd = draws.mean(axis=0), draws.std(axis=0)
     moved = posterior_mean(posterior, mode)
     assert np.linalg.norm((moved.theta[0] - mean) / sd) < 0.3 * np.linalg.norm(

@@ -110,6 +110,7 @@ def test_the_gradient_is_that_of_the_density_and_the_density_that_of_the_posteri
 
 
 @pytest.mark.parametrize("n_features", [20, 60])
+@pytest.mark.quick("20")
 def test_rows_that_are_met_exactly_leave_a_proper_distribution(n_features):
     """With more columns than rows the squares left go to zero with the precision."""
     rng = np.random.default_rng(0)

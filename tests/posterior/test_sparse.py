@@ -76,6 +76,7 @@ def test_columns_that_never_occur_are_in_the_units_of_the_noise():
         assert np.abs(z_scores(some**2, 1.0)).max() < 5
 
 
+@pytest.mark.slow
 def test_the_prior_is_learned_by_one_chain_of_each_group(no_small_ones, monkeypatch):
     monkeypatch.setattr("skbayes_sg.inference.updates.SELF_AVERAGING", 1000)
     X, eta = every_column(300, 1200)

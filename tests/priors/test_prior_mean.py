@@ -121,6 +121,7 @@ def test_impossible_means_are_named(model, mean, message):
     ],
     ids=str,
 )
+@pytest.mark.quick("None", "HMC()", "SGFS(batch_size=100)")
 def test_every_sampler_samples_under_a_prior_with_a_matrix(sampler, seed):
     """Given the noise variance, the posterior of two halves is known."""
     first = BayesianLinearRegression(noise_variance=1.0, prior_precision=1.0).partial_fit(

@@ -177,7 +177,7 @@ def test_sparse_truth_is_sparse_under_the_horseshoe(seed):
     y = X[:, :4] @ [2.0, -2.0, 1.5, 1.5] + rng.logistic(size=300) > 0
     noise = {}
     for prior in (None, "student_t", "horseshoe", Horseshoe(5)):
-        model = BayesianLogisticRegression(prior=prior, n_draws=64, random_state=seed)
+        model = BayesianLogisticRegression(prior=prior, n_chains=8, n_draws=64, random_state=seed)
         table = model.fit(X, y).summary(rope=0.5, full=True)
         assert table["p_rope"].to_numpy()[:4].max() < 0.1
         assert table["r_hat"].max() < 1.1
@@ -188,6 +188,7 @@ def test_sparse_truth_is_sparse_under_the_horseshoe(seed):
     assert max(horseshoe, told) < 0.5 * normal
 
 
+@pytest.mark.slow
 def test_units_of_columns_and_of_y_do_not_matter():
     X, y, _ = random_intercepts(400, 6)
     units = 10.0 ** np.arange(-4, 4)
