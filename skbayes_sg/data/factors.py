@@ -189,13 +189,13 @@ class Design:
         found.sort_indices()  # columns of later levels are the last ones
         return found, new
 
-    def grown(self, new: dict[str, NewLevels]) -> Design:
-        """With columns for more levels, behind all others."""
+    def with_levels_of(self, X: Any) -> Design:
+        """With columns, behind all others, for levels that are not there yet."""
         factors, start = dict(self.factors), self.n_columns
         for column, factor in self.factors.items():
-            levels = in_order(new[factor.name].labels)
-            factors[column] = factor.with_levels(levels, start)
-            start += len(levels)
+            new = [level for level in in_order(labels_of(X, column)) if level not in factor.levels]
+            factors[column] = factor.with_levels(new, start)
+            start += len(new)
         return replace(self, factors=factors)
 
 

@@ -41,6 +41,7 @@ from skbayes_sg.estimators.coefficient_prior import flat_columns
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.few_draws import FewDraws
 from skbayes_sg.estimators.foreign_parameters import SignatureOfInit, require_known_parameters
+from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.new_levels import Levels, new_levels_of, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.one_hot import Tally, warnings_of
@@ -275,6 +276,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             categorical = categorical_columns(self.categorical_features, X)
             flat = flat_columns(getattr(self, "prior_groups", None))
             design = Design.of(as_table(X), categorical, flat) if categorical else None
+            if isinstance(prior := getattr(self, "prior", None), FittedPosterior):
+                design = prior.design_of(as_table(X)) or design
         if design is not None:
             validate_data(self, X := as_table(X), reset=reset, skip_check_array=True)  # its names
             of_numbers = select(X, list(design.numbers))
@@ -295,6 +298,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         if reset:
             self._design = design
         return checked, new
+
+    def _take_levels_of(self, X: Any) -> None:
+        """Give columns to levels of a chunk that those before did not have."""
 
     @property
     def _column_names(self) -> Sequence[Any]:

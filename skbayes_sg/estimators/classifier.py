@@ -465,6 +465,8 @@ def chunk_of(
             "class_weight: the shares of the classes in a stream are not known; give a dict"
         )
     first = not hasattr(estimator, "model_")
+    if not first:
+        estimator._take_levels_of(X)
     X, y = estimator._validate_data(X, y, reset=first)
     if first and classes is None:
         raise ValueError(

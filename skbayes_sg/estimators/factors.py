@@ -26,6 +26,7 @@ def factors_of(estimator: Any, data: Data, streaming: bool = False) -> dict[str,
         If new levels of such a group shall be refused, or if a prefix holds several factors.
     """
     em, design, found = estimator._em(), estimator._design, dict[str, Levels]()
+    known = getattr(estimator.prior, "levels", {})  # of another fit
     groups = columns_of_groups(estimator, em)
     tallies = tallies_of(groups, data)
     before = estimator._tallies if streaming else {}
@@ -34,16 +35,23 @@ def factors_of(estimator: Any, data: Data, streaming: bool = False) -> dict[str,
     if design is not None:
         counts = _rows_of_columns(data)
         if streaming and estimator._rows_of_columns is not None:
-            known = estimator._rows_of_columns
-            counts[: len(known)] += known
+            so_far = estimator._rows_of_columns
+            counts[: len(so_far)] += so_far
         for factor in design.factors.values():
             present = [at == NONE or counts[at] > 0 for at in factor.columns]
-            found[factor.name] = Levels.of(factor, _group_of(em, factor.columns), present)
-    names, by_prefix = feature_names(estimator), is_word(estimator.prior_groups, "prefix")
-    of_groups, why = levels_of(tallies, groups, names, by_prefix)
+            if (earlier := known.get(factor.name)) is not None:
+                present[: len(earlier.present)] = np.logical_or(
+                    earlier.present, present[: len(earlier.present)]
+                ).tolist()
+            levels = Levels.of(factor, _group_of(em, factor.columns), present)
+            found[factor.name] = levels._replace(given=earlier and earlier.given)
+    of_groups, why = dict[str, Levels](), dict[str, str]()
+    if tallies:
+        by_prefix = is_word(estimator.prior_groups, "prefix")
+        of_groups, why = levels_of(tallies, groups, feature_names(estimator), by_prefix)
     news = {label: each for label, each in why.items() if label not in estimator._no_factors}
     warn(warnings_of(tallies, news if streaming else why, estimator.new_levels), UserWarning)
-    facts = {"_levels": found | of_groups, "_tallies": tallies, "_no_factors": why}
+    facts = {"_levels": {**known, **found, **of_groups}, "_tallies": tallies, "_no_factors": why}
     return facts | {"_rows_of_columns": None if design is None else counts}
 
 

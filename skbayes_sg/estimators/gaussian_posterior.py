@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, Data, of_columns
+from skbayes_sg.data.factors import Design
+from skbayes_sg.estimators.new_levels import Levels, with_effects
+from skbayes_sg.frames import column_names
 from skbayes_sg.inference.deferred import Deferred
+from skbayes_sg.inference.growth import Growth
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models import Model
 from skbayes_sg.posterior.gaussian import Distribution
@@ -21,6 +26,7 @@ BY_EXPECTED = (
     "posterior is, as with few rows or between clusters of outliers: standard deviations of "
     "posterior_ are those by the expected information, and may be wrong"
 )
+_FLAT = 10.0  # standard deviation of the effect of a level that nothing shrinks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +63,10 @@ class FittedPosterior:
         its prior mean, and that which it has for a unit of 1 of its column; 0 of the others.
     spread : tuple (middle, half) or None
         Of y, where it has a unit.
+    design : Design or None
+        Of rows with factors, whose columns of levels the coefficients belong to.
+    levels : dict of str to Levels
+        Factors, with the distribution of the effects of new levels.
 
     Examples
     --------
@@ -79,6 +89,8 @@ class FittedPosterior:
     columns: Columns | None = None
     held: NDArray | None = None
     spread: tuple[float, float] | None = None
+    design: Design | None = None
+    levels: Mapping[str, Levels] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -93,7 +105,8 @@ class FittedPosterior:
         model, names = estimator.model_, getattr(estimator, "feature_names_in_", None)
         held = None
         if isinstance(estimator.prior, FittedPosterior):
-            held = None if columns is None else estimator.prior.still_held(columns)
+            before = estimator.prior.with_columns_of(model, estimator._design)
+            held = None if columns is None else before.still_held(columns)
         elif columns is not None:
             held = _held_by(prior, model, columns)
         return cls(
@@ -107,6 +120,8 @@ class FittedPosterior:
             columns,
             held,
             spread,
+            estimator._design,
+            with_effects(estimator),
         )
 
     def __repr__(self) -> str:
@@ -167,6 +182,10 @@ class FittedPosterior:
         names = getattr(estimator, "feature_names_in_", None)
         if names is not None and self.feature_names is not None:
             _require_same_names(self.feature_names, tuple(names))
+        if self.design is not None:
+            prior = self.with_columns_of(model, estimator._design)
+            if prior is not self:
+                return prior.prior_of(model, estimator, classes, data, streaming)
         if self.family != type(model).__name__:
             raise ValueError(
                 f"prior is the posterior of the model {self.family}, and the model of this fit is "
@@ -190,6 +209,50 @@ class FittedPosterior:
             return self.distribution
         unit = self._unit_of(of_columns(data))
         return self._released(np.where(unit > 0, unit, self._open_unit * streaming))[0]
+
+    def design_of(self, X: Any) -> Design | None:
+        """How rows become a matrix whose first columns are those of this posterior.
+
+        Raises
+        ------
+        ValueError
+            If they have other features.
+        """
+        if self.design is None:
+            return None
+        names = tuple(str(name) for name in column_names(X))
+        if self.feature_names is not None:
+            _require_same_names(self.feature_names, names)
+        return self.design.with_levels_of(X)
+
+    def with_columns_of(self, model: Any, design: Design | None) -> FittedPosterior:
+        """With coefficients for the levels that more rows have, of the distribution of new ones."""
+        n_columns = self.shapes["coef"][1]
+        if self.design is None or design is None or design.n_columns == n_columns:
+            return self
+        before = model.on_columns(n_columns, "intercept" in self.shapes)
+        growth = Growth.of(before, model)
+        n_outputs = self.shapes["coef"][0]
+        mean, sd = np.zeros((n_outputs, growth.n_more)), np.full(growth.n_more, _FLAT)
+        for factor in design.factors.values():
+            new = [at - n_columns for at in factor.columns if at >= n_columns]
+            if (given := self.levels[factor.name].given) is not None:
+                mean[:, new], sd[new] = given[0][:, None], given[1]
+        noise = 1.0 if self.noise is None else self.distribution.noise_variance  # type: ignore[union-attr]
+        precision = np.tile(noise / sd**2, n_outputs)
+        facts = precision, np.ones(len(precision)), mean.ravel()
+        held = self.held
+        if held is not None:
+            held = growth.vector(held.T).T
+        return replace(
+            self,
+            found=growth.distribution(self.distribution, *facts),
+            prior=None if self.prior is None else growth.distribution(self.prior, *facts),
+            shapes=model.shapes,
+            columns=None if self.columns is None else growth.columns(self.columns),
+            held=held,
+            design=design,
+        )
 
     def opened(self) -> tuple[Any, Any]:
         """Distribution and prior in which no coefficient is held, for a stream: what has been added

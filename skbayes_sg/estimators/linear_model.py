@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import d2_tweedie_score
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.data import Columns, Data, InMemory, at_hand, of_columns
 from skbayes_sg.data.blockwise import in_partitions
@@ -36,6 +36,7 @@ from skbayes_sg.estimators.base import (
     require_spread,
     where_it_streams,
 )
+from skbayes_sg.estimators.categorical import as_table
 from skbayes_sg.estimators.classifier import (
     WEIGHTS,
     BayesianClassifier,
@@ -394,6 +395,11 @@ class LinearModel(BayesianEstimator):
         if linear or self._levels or np.ptp(self.draw_weights_) > 0:
             return None
         return few_draws(posterior, self.draws_.reshape(-1, self.draws_.shape[-1]))
+
+    def _take_levels_of(self, X: Any) -> None:
+        if self._design is not None:
+            validate_data(self, X := as_table(X), reset=False, skip_check_array=True)
+            self._design = self._design.with_levels_of(X)
 
     def _require_bounds(self, distribution: Distribution) -> None:
         """Raise ValueError if a stream leaves a parameter of its own without bounds."""
@@ -946,7 +952,10 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         """`partial_fit`, given all that is known of the rows."""
         require_chunk(X)
         self._validate_parameters()
-        X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
+        first = not hasattr(self, "model_")
+        if not first:
+            self._take_levels_of(X)
+        X, y = self._validate_pair(X, y, reset=first)
         found = of_chunk(self, X, metadata.offset)
         data = self._rows(X, y, metadata, n_total=X.shape[0])
         warn(self._family.notices(data))

@@ -259,3 +259,16 @@ def effects_of(estimator: Any, name: str) -> tuple[NDArray, NDArray]:
     if "log_noise" in model.shapes:  # in units of the noise variance
         variance = variance * np.exp(estimator.draws_[..., -1].reshape(-1))
     return mean, np.sqrt(variance)
+
+
+def with_effects(estimator: Any) -> dict[str, Levels]:
+    """The factors of an estimator, with the distribution of effects in the mean over the draws."""
+    found = {}
+    for name, levels in estimator._levels.items():
+        found[name] = levels
+        if levels.given is None and levels.group is not None and levels.seen.levels:
+            mean, sd = effects_of(estimator, name)
+            weights = np.tile(estimator.draw_weights_, len(estimator.draws_))
+            square = np.average(sd**2, weights=weights)
+            found[name] = levels._replace(given=(mean, float(np.sqrt(square))))
+    return found

@@ -21,6 +21,7 @@ from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.inference.bayesian_updating import MISFIT, Stream, standing_for
 from skbayes_sg.inference.drift import Drift
+from skbayes_sg.inference.growth import grown
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.warm_up import choose, prepare
 from skbayes_sg.linalg import Diag, Operator
@@ -75,12 +76,16 @@ def update(
         raise ValueError(f"forgetting_factor must lie in (0, 1], got {factor}; 1 forgets nothing")
     em, classes = estimator._em(), attributes.get("classes_")
     model, learned = make_model(data), None
-    if hasattr(estimator, "model_") and estimator.model_.shapes != model.shapes:
-        raise ValueError(
-            "whether there is an intercept, and whether the noise variance is given, must stay as "
-            "in the first chunk; take a new estimator, or call fit"
-        )
     before = estimator._stream or _after_fit(estimator, data)
+    if before is not None and before.model is not None:
+        if before.model.shapes["coef"][1] < model.shapes["coef"][1]:
+            weak = estimator._prior(model, data, classes, streaming=True)
+            before = grown(before, model, em, weak)
+        if getattr(before.model, "shapes", None) != model.shapes:
+            raise ValueError(
+                "whether there is an intercept, and whether the noise variance is given, must stay "
+                "as in the first chunk; take a new estimator, or call fit"
+            )
     is_first = before is None
     if before is None:
         prior, seed = estimator._prior(model, data, classes, streaming=True), _seed(estimator)

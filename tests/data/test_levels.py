@@ -42,7 +42,7 @@ def test_levels_that_have_no_column_are_told_and_may_get_one():
     np.testing.assert_array_equal(matrix.toarray(), np.eye(3)[[0]] * [[0], [1], [0], [0]])
     assert new["c"].rows.tolist() == [0, 2, 3]
     assert new["c"].labels == ["c", MISSING, "c"]
-    grown = design.grown(new)
+    grown = design.with_levels_of(rows)
     assert grown.column_names == ["c[a]", "c[b]", "x", "c[c]", "c[missing]"]
     matrix, new = grown.matrix(rows, np.full((4, 1), 7.0))
     expected = [[0, 0, 7, 1, 0], [1, 0, 7, 0, 0], [0, 0, 7, 0, 1], [0, 0, 7, 1, 0]]

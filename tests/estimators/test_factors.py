@@ -328,3 +328,135 @@ def test_a_scale_for_each_column_gives_new_levels_one_of_them():
     draws = model.predict_draws(NEW[2:3], kind="mean")[:, 0]
     spread = stats.iqr(draws) / 1.349
     assert 0.3 < spread / model.coef_[:LEVELS].std() < 2
+
+
+# -- streams --------------------------------------------------------------------------------------
+
+IN_ORDER = np.argsort(MEMBER, kind="stable")  # so that most levels come late
+
+
+def streamed(cls, y, order, rows=ROWS, **more):
+    model = cls(random_state=0, **more)
+    labels = {"classes": [0, 1]} if cls is BayesianLogisticRegression else {}
+    for chunk in order:
+        model.partial_fit(rows.iloc[chunk], y[chunk], **labels)
+    return model
+
+
+def of_levels(model):
+    """Means and standard deviations by name."""
+    return pd.DataFrame(
+        {"mean": model.coef_.ravel(), "sd": model.coef_std_.ravel()}, model.coef_names_
+    ).sort_index()
+
+
+@quick
+@pytest.mark.parametrize(
+    ("cls", "y"),
+    [
+        (BayesianLinearRegression, NUMBERS),
+        (BayesianPoissonRegressor, COUNTS),
+        (BayesianLogisticRegression, LABELS),
+    ],
+)
+def test_levels_may_come_in_any_chunk(cls, y):
+    """The state grows, in any order of the chunks, and is that of all rows."""
+    chunks = np.array_split(IN_ORDER, 3)
+    fit = of_levels(cls(random_state=0).fit(ROWS, y))
+    for order in (chunks, chunks[::-1])[: 2 if cls is BayesianLinearRegression else 1]:
+        model = streamed(cls, y, order)
+        found = of_levels(model)
+        assert list(found.index) == list(fit.index)
+        shift = (found["mean"] - fit["mean"]) / fit["sd"]
+        assert np.abs(shift).max() < 0.3
+        np.testing.assert_allclose(found["sd"], fit["sd"], rtol=0.12)
+        assert set(model.factors_["city"].levels) == set(CITY)
+    again = pickle.loads(pickle.dumps(model)).partial_fit(NEW, y[: len(NEW)])
+    assert set(again.coef_names_) - set(fit.index) == {"city[Oslo]", "city[Rome]", "city[missing]"}
+    compact = model.compact().partial_fit(NEW, y[: len(NEW)])
+    assert set(compact.coef_names_) == set(again.coef_names_)
+
+
+@quick
+def test_a_stream_of_late_levels_is_that_of_columns_which_were_there():
+    """To the digits of one solve, under a given precision: nothing is learned."""
+    chunks = np.array_split(IN_ORDER, 6)
+    given = {"prior_precision": 2.0}
+    late = streamed(BayesianLinearRegression, NUMBERS, chunks, **given)
+    columns = pd.DataFrame(COLUMNS, columns=[f"city[c{k:02d}]" for k in range(LEVELS)] + ["age"])
+    first = streamed(BayesianLinearRegression, NUMBERS, chunks, columns, **given)
+    pd.testing.assert_frame_equal(
+        of_levels(late), pd.DataFrame(of_levels(first)), rtol=1e-9, check_names=False
+    )
+    assert late.noise_variance_ == pytest.approx(first.noise_variance_, rel=1e-9)
+
+
+@quick
+def test_a_stream_goes_on_from_a_fit_with_levels_of_its_own():
+    few = MEMBER < 8
+    model = BayesianLinearRegression(random_state=0).fit(ROWS[few], NUMBERS[few])
+    model.partial_fit(ROWS[~few], NUMBERS[~few])
+    fit = of_levels(BayesianLinearRegression(random_state=0).fit(ROWS, NUMBERS))
+    found = of_levels(model)
+    assert np.abs((found["mean"] - fit["mean"]) / fit["sd"]).max() < 0.4
+    np.testing.assert_allclose(found["sd"], fit["sd"], rtol=0.15)
+
+
+@quick
+def test_a_row_without_a_level_in_a_later_chunk_is_said():
+    """Columns of the first chunk are a factor, and those of the second are none."""
+    asked = {"prior_groups": {"city": range(LEVELS)}, "random_state": 0}
+    model = BayesianLinearRegression(**asked).partial_fit(COLUMNS[:200], NUMBERS[:200])
+    assert list(model.factors_) == ["city"]
+    without = COLUMNS[200:].copy()
+    without[3, :LEVELS] = 0
+    with pytest.warns(UserWarning, match="'city' of prior_groups is taken for no factor"):
+        model.partial_fit(without, NUMBERS[200:])
+    assert model.factors_ == {"city": "no factor: some rows have none of its columns"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        model.partial_fit(without, NUMBERS[200:])
+
+
+# -- the posterior of a fit as the prior of the next ----------------------------------------------
+
+
+@quick
+@pytest.mark.parametrize(
+    ("cls", "y"),
+    [
+        (BayesianLinearRegression, NUMBERS),
+        (BayesianPoissonRegressor, COUNTS),
+        (BayesianLogisticRegression, LABELS),
+    ],
+)
+def test_the_next_fit_knows_the_factors(cls, y):
+    """Of a frame, whose later rows have levels of their own, and of columns."""
+    few = MEMBER < 8
+    first = cls(random_state=0).fit(ROWS[few], y[few])
+    second = cls(prior=first.posterior_, random_state=0).fit(ROWS[~few], y[~few])
+    fit = of_levels(cls(random_state=0).fit(ROWS, y))
+    found = of_levels(second)
+    assert list(found.index) == list(fit.index)
+    assert np.abs((found["mean"] - fit["mean"]) / fit["sd"]).max() < 0.5
+    width = [np.diff(each.predict_interval(NEW)).mean() for each in (first, second)]
+    assert width[1] == pytest.approx(width[0], rel=0.2)
+    columns = cls(prior_groups=GROUPS, random_state=0).fit(COLUMNS[:150], y[:150])
+    later = cls(prior=columns.posterior_, random_state=0).fit(COLUMNS[150:], y[150:])
+    zero = np.zeros((1, LEVELS + 1))
+    width = [np.diff(each.predict_interval(zero)).mean() for each in (columns, later)]
+    assert width[1] == pytest.approx(width[0], rel=0.2)
+    with pytest.raises(ValueError, match="row 0 of X has a level of 'city'"):
+        later.set_params(new_levels="refuse").predict(zero)
+    again = cls(prior=later.posterior_, random_state=0).partial_fit(
+        COLUMNS, y, **({"classes": [0, 1]} if cls is BayesianLogisticRegression else {})
+    )
+    assert np.diff(again.predict_interval(zero)).mean() == pytest.approx(width[0], rel=0.3)
+
+
+def test_the_next_fit_has_the_columns_of_the_first():
+    model = BayesianLinearRegression(**SHORT)
+    with warnings.catch_warnings(action="ignore"):
+        model.fit(ROWS, NUMBERS)
+    with pytest.raises(ValueError, match="prior has other features"):
+        BayesianLinearRegression(prior=model.posterior_).fit(ROWS[["age", "city"]], NUMBERS)

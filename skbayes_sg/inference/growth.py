@@ -1,0 +1,177 @@
+"""A stream, or the posterior of a fit, with coefficients for columns that later rows have first.
+
+The rows so far had a zero in such a column, and said nothing of its coefficient. So its posterior
+is its prior, independent of all others, as if the column had been there from the beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skbayes_sg.data import Columns, InMemory
+from skbayes_sg.data.kept_rows import KeptRows
+from skbayes_sg.inference.bayesian_updating import Stream
+from skbayes_sg.inference.precision import Hyperprior
+from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.posterior.gaussian import Distribution
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors.normal import Sheared
+
+
+class Growth(NamedTuple):
+    """Where parameters are among those of a model with more columns."""
+
+    n_before: int
+    n_more: int
+    """Columns."""
+    old: NDArray
+    """(D,)"""
+    new: NDArray
+    """(outputs x n_more,)"""
+
+    @classmethod
+    def of(cls, before: Predictor, after: Predictor) -> Growth:
+        n_before, n_columns = before.shapes["coef"][1], after.shapes["coef"][1]
+        is_new = np.zeros(after.dim, bool)
+        after.unpack(is_new)["coef"][:, n_before:] = True
+        return cls(n_before, n_columns - n_before, np.flatnonzero(~is_new), np.flatnonzero(is_new))
+
+    def vector(self, values: NDArray, more: NDArray | float = 0.0) -> NDArray:
+        """Numbers of the parameters, (..., D) or without the last ones, and of the new ones."""
+        n_last = len(self.old) - values.shape[-1]  # that an operator does not have
+        old = self.old[: len(self.old) - n_last]
+        found = np.empty((*values.shape[:-1], values.shape[-1] + len(self.new)), values.dtype)
+        found[..., old], found[..., self.new] = values, more
+        return found
+
+    def distribution(
+        self, given: Distribution, precision: NDArray, unit: NDArray, mean: NDArray
+    ) -> Distribution:
+        """With independent coefficients of the new columns, (outputs x n_more,) each."""
+        operator: Any = given.operator
+        if isinstance(operator, Sheared):
+            at = np.append(operator.centre, np.zeros(self.n_more))
+            operator = Sheared(self.vector(operator.values, precision), at, operator.n_others)
+        elif isinstance(operator, Diag):
+            operator = Diag(self.vector(operator.values, precision))
+        else:
+            old = self.old[: operator.dim]
+            matrix = np.diag(self.vector(np.ones(operator.dim), precision))
+            matrix[np.ix_(old, old)] = operator.dense()
+            operator = Dense(matrix)
+        centre = None
+        if given.centre is not None:
+            centre = np.append(given.centre, np.zeros(self.n_more))
+        if isinstance(given, NormalInverseGammaPrior):
+            found: Any = NormalInverseGammaPrior(
+                operator,
+                given.noise,
+                self.vector(given.mean[:-1], mean),
+                self.vector(given.unit[:-1], unit),
+                centre,
+            )
+            found.free_shape = given.free_shape
+        else:
+            found = GaussianPrior(
+                operator,
+                self.vector(given.mean, mean),
+                self.vector(given.unit, unit),
+                centre,
+                given.n_others,
+            )
+            found.by_expected = given.by_expected
+        found.precision = self.vector(given.precision, precision)
+        return found
+
+    def rows(self, given: InMemory) -> InMemory:
+        """With zeros in the new columns."""
+        n_rows, n_known = given.n_rows, given.n_known
+        if given.n_features > self.n_before:  # they are there
+            return given
+        parts = [given.X[:, : self.n_before], None, given.X[:, self.n_before :]]
+        if sparse.issparse(given.X):
+            parts[1] = sparse.csr_array((n_rows, self.n_more), dtype=given.X.dtype)
+            X: Any = sparse.csr_array(sparse.hstack(parts, format="csr"))
+        else:
+            parts[1] = np.zeros((n_rows, self.n_more), given.X.dtype)
+            X = np.hstack(parts)
+        found = InMemory.of(X, given.y, given.weight, given.n_total, takes_sparse=True)
+        return replace(found, n_known=n_known)
+
+    def columns(self, given: Columns) -> Columns:
+        """Of columns that have had zeros."""
+        more = np.zeros(self.n_more)
+        several = np.stack([more, np.full(self.n_more, np.nan)])
+        weights = np.stack([more, np.full(self.n_more, given.n_rows)])
+        return Columns(
+            np.append(given.unit, more),
+            np.append(given.mean, more),
+            np.append(given.variance, more),
+            given.n_rows,
+            np.concatenate([given.value, several], axis=1),
+            np.concatenate([given.others, weights], axis=1),
+        )
+
+
+def grown(stream: Stream, model: Predictor, hyperprior: Any, weak: Distribution) -> Stream:
+    """A stream whose columns a model has more of; `weak` is the prior that a chunk asks for.
+
+    A coefficient takes the precision that is learned for its group.
+    """
+    assert stream.model is not None
+    growth = Growth.of(stream.model, model)
+    after = stream.model.on_columns(model.shapes["coef"][1], stream.model.fit_intercept)
+    new, prior = growth.new, stream.prior
+    precision, unit, mean = weak.precision[new], weak.unit[new], weak.mean[new]
+    if isinstance(hyperprior, Hyperprior):
+        scales = hyperprior.scales_of(after, weak)
+        place = np.full(after.dim, -1)
+        place[scales.block] = scales.group
+        before = growth.vector(prior.precision / prior.unit, np.nan)
+        for group in np.unique(place[new][place[new] >= 0]):
+            known = before[place == group]
+            if np.isfinite(known).any():
+                precision[place[new] == group] = (
+                    known[np.isfinite(known)][0] * unit[place[new] == group]
+                )
+
+    made: dict[int, Distribution] = {}  # which are one object stay one
+
+    def distribution(given: Distribution) -> Distribution:
+        if id(given) not in made:
+            made[id(given)] = growth.distribution(given, precision, unit, mean)
+        return made[id(given)]
+
+    learned = stream.learned
+    if learned is not None:
+        sampled = learned.sampled
+        if sampled is not None and isinstance(hyperprior, Hyperprior):
+            sampled = sampled._replace(scales=hyperprior.scales_of(after, weak), curves=None)
+        of_all = growth.vector(learned.precision, precision)
+        learned = replace(learned, precision=of_all, sampled=sampled)
+    drift = stream.drift
+    if drift.pull.shape[1] == len(growth.old):  # of a stream of some chunks
+        drift = replace(drift, pull=growth.vector(drift.pull), move=growth.vector(drift.move))
+    sample, kept, rows = stream.sample, stream.kept, growth.rows
+    return replace(
+        stream,
+        model=after,
+        prior=distribution(prior),
+        folded=distribution(stream.folded),
+        posterior=distribution(stream.posterior),
+        weak=None if stream.weak is None else distribution(stream.weak),
+        kept=KeptRows(tuple(map(rows, kept.blocks)), kept.shares),
+        centre=None if stream.centre is None else growth.vector(stream.centre),
+        sample=None if sample is None else replace(sample, rows=rows(sample.rows)),
+        columns=None if stream.columns is None else growth.columns(stream.columns),
+        stand_in=None if stream.stand_in is None else rows(stream.stand_in),
+        hyperprior=hyperprior if stream.hyperprior is not None else None,
+        learned=learned,
+        drift=drift,
+    )
