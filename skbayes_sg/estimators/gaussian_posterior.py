@@ -238,7 +238,7 @@ class FittedPosterior:
             new = [at - n_columns for at in factor.columns if at >= n_columns]
             if (given := self.levels[factor.name].given) is not None:
                 mean[:, new], sd[new] = given[0][:, None], given[1]
-        noise = 1.0 if self.noise is None else self.distribution.noise_variance  # type: ignore[union-attr]
+        noise = 1.0 if self.noise is None else self.distribution.noise_variance
         precision = np.tile(noise / sd**2, n_outputs)
         facts = precision, np.ones(len(precision)), mean.ravel()
         held = self.held
