@@ -95,6 +95,7 @@ def test_constant_sgd_agrees_with_hmc_for_any_number_of_classes(n_classes, seed)
     assert se < 0.05
 
 
+@pytest.mark.slow
 def test_processes_change_nothing_and_names_are_those_documented():
     X, y = (part[:200] for part in rows_of_the_figures("weak"))
     X = X[:, :6]

@@ -130,7 +130,7 @@ def check(mean, sd, wanted, normal=0.02):
 
 @IGNORED
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.quick("Gamma valley", "ordinal")
+@pytest.mark.quick("Gamma valley")
 def test_standard_deviations_are_right_where_the_model_is_not(name):
     cls, X, y, density, own_mean, own_precision = case(name)
     fit = cls(**FEW).fit(X, y)

@@ -183,14 +183,14 @@ def test_rows_that_occur_twice_and_may_be_interpolated_have_next_to_no_dispersio
     normal prior is normal too.
     """
     rng = np.random.default_rng(seed)
-    X, y, weight = rng.random((9, 20)), rng.gamma(2.0, 1.0, 9), rng.integers(2, 5, 9)
+    X, y, weight = rng.random((5, 11)), rng.gamma(2.0, 1.0, 5), rng.integers(2, 5, 5)
     model = BayesianGammaRegressor(n_chains=8, n_draws=160, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y, sample_weight=weight)
     log_phi, prior_mean, prior_variance = model.draws_[..., -1], -1.0, 1.5**2
     ess = float(diagnostics.ess_mean(log_phi[..., None], np.ones(log_phi.shape[1]))[0])
-    wanted = prior_mean - 0.5 * (weight.sum() - 9) * prior_variance
+    wanted = prior_mean - 0.5 * (weight.sum() - len(y)) * prior_variance
     assert abs(log_phi.mean() - wanted) < CERTAIN * 1.5 / np.sqrt(ess)
     assert abs(log_phi.std() / 1.5 - 1) < CERTAIN / np.sqrt(ess)
 

@@ -183,6 +183,7 @@ def test_sgfs_by_name_is_exact_on_few_rows_and_never_refused():
     assert "exact for any number of rows" in model.sampler_reason_
 
 
+@pytest.mark.slow
 def test_names_have_no_full_matrices_above_a_thousand_parameters():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((1020, 340)), rng.integers(3, size=1020)

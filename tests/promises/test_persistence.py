@@ -69,6 +69,7 @@ def predicted(model):
 
 
 @EVERY
+@pytest.mark.quick("BayesianLogisticRegression", "BayesianMLPClassifier")
 def test_a_pickle_holds_the_draws_once(model):
     """Draws alone are all that grows with their number."""
     short = fitted(model)
@@ -260,6 +261,7 @@ OTHERS = [
     ids=lambda one: getattr(type(one), "__name__", "") if hasattr(one, "fit") else "y",
 )
 @pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.quick("False")
 def test_skops_loads_every_estimator_by_the_trusted_types(model, y, compact):
     io = pytest.importorskip("skops.io")
     known = {"trials": y.max()} if isinstance(model, BayesianBinomialRegressor) else {}

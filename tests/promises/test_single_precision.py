@@ -79,6 +79,13 @@ def answers(model, X, **known):
 
 
 @pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.__name__)
+@pytest.mark.quick(
+    "BayesianLogisticRegression",
+    "BayesianMLPClassifier",
+    "BayesianLinearRegression",
+    "BayesianPoissonRegressor",
+    "BayesianGammaRegressor",
+)
 def test_predictions_are_in_the_precision_of_the_rows(kind):
     model = fitted(kind)
     double = answers(model, SINGLE.astype(np.float64))
@@ -93,6 +100,13 @@ def test_predictions_are_in_the_precision_of_the_rows(kind):
 
 
 @pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.__name__)
+@pytest.mark.quick(
+    "BayesianLogisticRegression",
+    "BayesianMLPClassifier",
+    "BayesianLinearRegression",
+    "BayesianPoissonRegressor",
+    "BayesianGammaRegressor",
+)
 def test_offsets_leave_the_precision_of_the_rows(kind):
     offset = 0.1 * Z
     if kind is BayesianMLPClassifier:  # of three classes
@@ -175,6 +189,7 @@ def test_predictions_that_overflow_are_infinite_and_say_so(kind):
 @pytest.mark.parametrize(
     "kind", [kind for kind in MODELS if hasattr(kind, "predict_proba")], ids=lambda k: k.__name__
 )
+@pytest.mark.quick("float32")
 def test_probabilities_of_certain_rows_are_at_most_one(kind, dtype):
     """Averages over draws of ones, whose weights sum to 1 but for rounding."""
     for n_draws in (7, 25):
