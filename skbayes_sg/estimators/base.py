@@ -866,7 +866,7 @@ def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
         return X
     model = estimator.model_
     known = known_columns(offset, X.shape[0], model.n_offsets, model.n_given)
-    if isinstance(model, Response) and not model.log_link:
+    if isinstance(model, Response) and not model.ratio:
         X = X.astype(np.float64)
     return with_known(X, known)
 

@@ -60,13 +60,13 @@ def mixture_means(mixture: Mixture) -> tuple[NDArray, NDArray]:
             width = model.width(model.outputs(middle, double))[0]
             mean = None
             if in_single is not None:
-                mean = weights.astype(np.float32) @ model.mean(model.outputs(in_single, block))
+                mean = model.mean_over(weights.astype(np.float32), in_single, block)
                 largest = np.full_like(double[:1], np.abs(block).max(initial=0.0))
                 lost = model.size_of_terms(square, largest)[0] * 2.0**-23 * mean
                 if not (lost < _ROUNDED * width).all():
                     mean = None
             if mean is None:
-                mean = weights @ model.mean(model.outputs(draws, double))
+                mean = model.mean_over(weights, draws, double)
         each = slice(at, at := at + len(mean))
         means[each], widths[each] = mean, width
     return means, widths

@@ -312,6 +312,10 @@ class Response(Model):
         """Of y, (chains, n); by default the first output."""
         return outputs[:, 0]
 
+    def mean_over(self, weights: NDArray, theta: NDArray, X: NDArray) -> NDArray:
+        """Of y in the weighted sum over chains, (n,), or one after another of several responses."""
+        return weights @ self.mean(self.outputs(theta, X))
+
     @property
     def has_linear_mean(self) -> bool:
         """Whether the mean of y is an output that is linear in theta."""

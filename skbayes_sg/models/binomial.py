@@ -19,6 +19,7 @@ from scipy.special import (
 )
 
 from skbayes_sg.data.rows import Data
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Family, once
 from skbayes_sg.models.softmax import of_normal_logits
@@ -88,6 +89,19 @@ class Binomial(Family, Response):
 
     def mean(self, outputs: NDArray) -> NDArray:
         return self.trials(outputs) * expit(outputs[:, 0])
+
+    def mean_over(self, weights: NDArray, theta: NDArray, X: NDArray) -> NDArray:
+        """By NumPy's exponential, which takes a fifth of the time of SciPy's `expit`."""
+        if type(self).mean is not Binomial.mean:  # of a subclass with another mean
+            return super().mean_over(weights, theta, X)
+        p = self.eta(theta, X)
+        np.negative(p, out=p)
+        with np.errstate(over="ignore"):  # exp(-eta) = inf is probability 0
+            np.exp(p, out=p)
+        p += 1
+        share = weights @ np.divide(1, p, out=p)
+        has_trials = X.shape[1] > self.shapes["coef"][1] + 1
+        return share * dense(X[:, -1:]).ravel() if has_trials else share
 
     def variance(self, outputs: NDArray) -> NDArray:
         return self.mean(outputs) * expit(-outputs[:, 0])

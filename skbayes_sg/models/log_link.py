@@ -25,6 +25,12 @@ class LogLink(Family, Response):
     def mean(self, outputs: NDArray) -> NDArray:
         return np.exp(outputs[:, 0])
 
+    def mean_over(self, weights: NDArray, theta: NDArray, X: NDArray) -> NDArray:
+        if type(self).mean is not LogLink.mean:  # of a subclass with another mean
+            return super().mean_over(weights, theta, X)
+        eta = self.eta(theta, X)
+        return weights @ np.exp(eta, out=eta)
+
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         """Of counts, from cells of them at some eta, between which moments are interpolated."""
         outputs = self.outputs(theta, X, np.float64)

@@ -380,6 +380,14 @@ class Family(Predictor):
     def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
         """Minus the second derivatives of log f, as `expected`."""
 
+    def eta(self, theta: NDArray, X: NDArray) -> NDArray:
+        """The linear predictor with its offset, (chains, n), and nothing that rows share."""
+        features = self.features(X)
+        found = self.etas(theta, features)[:, 0]
+        if features is not X:
+            found += dense(X[:, features.shape[1]].reshape(1, -1))
+        return found
+
     def residual_root(self, outputs: NDArray) -> NDArray:
         """The columns of a root of the information of a row's outputs, as virtual labels."""
         information = self.expected(outputs)

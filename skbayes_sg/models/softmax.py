@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit, log_softmax, ndtr
 
 from skbayes_sg.data.rows import Batch
@@ -154,9 +155,10 @@ class Softmax(Categorical, Predictor):
         features = self.features(X)
         known = None if features is X else dense(X[:, features.shape[1] :])
         if k == 1:
-            z = features @ np.negative(coef[:, 0]).T  # rows first, which is the faster product
-            if self.fit_intercept:
-                z -= theta[:, -1]
+            inputs = features
+            if self.fit_intercept:  # a column more takes less than a pass over the logits
+                inputs = with_ones(features)
+            z = inputs @ np.negative(theta).T  # rows first, which is the faster product
             if known is not None:
                 z -= known
             with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
@@ -313,6 +315,15 @@ def sigmoid(z: NDArray) -> NDArray:
     z += 1
     z *= 0.5
     return z
+
+
+def with_ones(X: NDArray) -> NDArray:
+    """Rows, dense or sparse, with a last column of ones."""
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr"))
+    found = np.ones((X.shape[0], X.shape[1] + 1), X.dtype)
+    found[:, :-1] = X
+    return found
 
 
 def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:
