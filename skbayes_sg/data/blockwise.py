@@ -157,7 +157,7 @@ def _of_encoded(function: Callable[[Batch], tuple], encode: Encode, batch: Batch
 def pieces(batch: Batch, row_size: int, pairs: bool) -> Iterator[Batch]:
     """A block in parts for a pass, see `Data.reduce`."""
     X, y, weight, start = batch
-    rows = InMemory(X, y, weight, float(len(X)))
+    rows = InMemory(X, y, weight, float(X.shape[0]))
     for block in rows.blocks(row_size, pairs):
         yield rows.load(block)._replace(start=start + block.start)
 

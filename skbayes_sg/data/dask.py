@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.blockwise import Reader, Source, entrywise, pieces
-from skbayes_sg.data.row_metadata import require_trials
+from skbayes_sg.data.factors import Design, labels_of, levels_of
+from skbayes_sg.data.row_metadata import require_trials, with_known
 from skbayes_sg.data.rows import Batch, aligned
 from skbayes_sg.data.threads import total_of
+from skbayes_sg.frames import with_values
 from skbayes_sg.linalg.scores import dense
 
 _OF_OUTPUTS = ("offset", "exposure")  # one number for each row, or for each output of it
@@ -37,6 +39,8 @@ class OnWorkers(Source):
     weight : as y, or None
     offset : as y, or of shape (n_rows, n_offsets), or None
     trials : as y, or one number, or None
+    design : Design, optional
+        Where columns of X are factors.
 
     Raises
     ------
@@ -44,9 +48,17 @@ class OnWorkers(Source):
         If a column does not hold numbers, or the partitions do not match.
     """
 
-    def __init__(self, X: Any, y: Any, weight: Any, offset: Any = None, trials: Any = None) -> None:
-        self.n_features = X.shape[1]
-        self.dtype = _dtype_of(X)
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        weight: Any,
+        offset: Any = None,
+        trials: Any = None,
+        design: Design | None = None,
+    ) -> None:
+        self.n_features = X.shape[1] if design is None else design.n_columns
+        self.dtype, self._design = _dtype_of(X, design), design
         self._parts, lengths = _partitions(X)
         if np.isnan(lengths).any():
             lengths = dask.compute([dask.delayed(len)(part) for part in self._parts])[0]
@@ -64,7 +76,9 @@ class OnWorkers(Source):
         self.n_known = 0 if offset is None else offset.shape[1] if offset.ndim == 2 else 1
         if trials is not None:
             self.n_known = 2
-        names = list(X.columns) if hasattr(X, "columns") else list(range(self.n_features))
+        names: list[Any] = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
+        if design is not None:
+            names = list(design.column_names)
         names += ["offset"] * self.n_known
         self.place = partial(_place, self._starts, names)
 
@@ -75,7 +89,8 @@ class OnWorkers(Source):
             return total_of(function, pieces(batch, row_size, pairs))
 
         # a value of the graph goes once to each worker, the function of a task with each task
-        visit = dask.delayed(partial(_visited, total, self.dtype))
+        read = partial(_numbers, self.dtype, self._design)
+        visit = dask.delayed(partial(_visited, total, read))
         beside = self._weight, self._offset, self._trials
         each = zip(self._starts.tolist(), self._parts, self._y, *beside, strict=True)
         sums = [dask.delayed(call)(visit, i, *rows) for i, rows in enumerate(each)]
@@ -86,23 +101,28 @@ class OnWorkers(Source):
 
 
 def _visited(
-    total: Callable[[Batch], tuple], dtype: np.dtype, number: int, start: int, *rows: Any
+    total: Callable[[Batch], tuple],
+    read: Callable[[Any, int], Any],
+    number: int,
+    start: int,
+    *rows: Any,
 ) -> tuple:
     """The total of a partition of X, y, weights, offsets and trials; () if it has no rows."""
     X, y, weight, offset, trials = rows
-    X, y = _numbers(X, dtype, number), aligned(y)
+    X, y = read(X, number), aligned(y)
+    n_rows = X.shape[0]
     if trials is not None:
         trials = np.asarray(trials, np.float64)
-        require_trials(trials, dtype)
+        require_trials(trials, X.dtype)
         offset = np.column_stack([0 * trials if offset is None else offset, trials])
     if offset is not None:
-        columns = np.asarray(offset, dtype).reshape(len(X), -1)
-        X = np.hstack([X, columns])
+        columns = np.asarray(offset, X.dtype).reshape(n_rows, -1)
+        X = with_known(X, columns)
     weight = None if weight is None else aligned(weight)
     for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():
-        if values.shape != (len(X),):
+        if values.shape != (n_rows,):
             raise ValueError(
-                f"partition {number} has {len(X)} rows in X, and {name} has shape {values.shape}"
+                f"partition {number} has {n_rows} rows in X, and {name} has shape {values.shape}"
             )
     with np.errstate(over="ignore", invalid="ignore"):
         return total(Batch(X, y, weight, start))
@@ -114,19 +134,36 @@ def _place(starts: NDArray, names: list, row: int, column: int | None = None) ->
     return where if column is None else f"{where}, column {names[column]!r}"
 
 
-def _dtype_of(X: Any) -> np.dtype:
-    """float32 if all columns are; ValueError that names columns that are no numbers."""
+def _dtype_of(X: Any, design: Design | None = None) -> np.dtype:
+    """float32 if all columns of numbers are; ValueError that names columns that are no numbers."""
     if not hasattr(X, "columns"):
         return Reader(X).dtype
-    kinds = {name: getattr(dtype, "kind", "O") for name, dtype in X.dtypes.items()}
-    text = [name for name, kind in kinds.items() if kind not in "biuf"]
+    types = list(X.dtypes.items())
+    types = types if design is None else [types[column] for column in design.numbers]
+    text = [name for name, dtype in types if getattr(dtype, "kind", "O") not in "biuf"]
     if text:
         raise ValueError(
-            f"X holds no numbers in column(s) {', '.join(map(repr, text))}; encode text first, "
+            f"X holds no numbers in column(s) {', '.join(map(repr, text))}; give such a column the "
+            "type category, or name it in categorical_features, and it is a factor; or encode it, "
             "for example with get_dummies of categories"
         )
-    single = all(dtype == np.float32 for dtype in X.dtypes)
+    single = bool(types) and all(dtype == np.float32 for _, dtype in types)
     return np.dtype(np.float32 if single else np.float64)
+
+
+def levels_on_workers(X: Any, columns: list[int]) -> dict[int, list[Any]]:
+    """The levels that rows of a data frame have, of the columns of these numbers: one pass."""
+
+    def different(part: Any) -> list[set]:
+        return [set(labels_of(part, column)) for column in columns]
+
+    each = dask.compute([dask.delayed(different)(part) for part in _partitions(X)[0]])[0]
+    found = [set().union(*sets) for sets in zip(*each, strict=True)]
+    known = X._meta  # whose order is that of the type, if its categories are known
+    return {
+        column: levels_of(known, column, list(labels))
+        for column, labels in zip(columns, found, strict=True)
+    }
 
 
 def _partitions(X: Any) -> tuple[list, NDArray]:
@@ -164,26 +201,36 @@ def _aligned(name: str, values: Any, ends: NDArray) -> list:
     return parts
 
 
-def _numbers(X: Any, dtype: np.dtype, number: int) -> NDArray:
-    """A partition as an aligned array; missing values of a data frame become NaN."""
+def _numbers(dtype: np.dtype, design: Design | None, X: Any, number: int) -> Any:
+    """A partition as an aligned array, sparse if it has factors; missing numbers become NaN."""
     try:
-        if hasattr(X, "columns"):
-            return aligned(X.to_numpy(dtype=dtype, na_value=np.nan))
-        return aligned(dense(X), dtype)
+        if not hasattr(X, "columns"):
+            return aligned(dense(X), dtype)
+        columns = X if design is None else X.iloc[:, list(design.numbers)]
+        numbers = aligned(columns.to_numpy(dtype=dtype, na_value=np.nan))
     except (ValueError, TypeError) as error:
         raise ValueError(f"partition {number} of X does not hold numbers: {error}") from error
+    return numbers if design is None else design.matrix(X, numbers)[0]
 
 
 # -- predictions ------------------------------------------------------------------------------
 
 
-def lazily(function: Callable[..., Any], X: Any, axis: int, of_rows: dict[str, Any]) -> Any:
+def lazily(
+    function: Callable[..., Any],
+    X: Any,
+    axis: int,
+    of_rows: dict[str, Any],
+    design: Design | None = None,
+) -> Any:
     """`function` of each partition, as lazy dask arrays; `axis` of its result are rows.
 
     It has the rows' parts of each array of `of_rows` by name. The shape of the result is that of a
-    result for rows of zeros or ones.
+    result for rows of zeros or ones, with levels that the design knows.
     """
     example = X._meta_nonempty if hasattr(X, "columns") else np.zeros((1, X.shape[1]), X.dtype)
+    for column, factor in {} if design is None else design.factors.items():
+        example = with_values(example, column, [factor.levels[0]] * len(example))
     shapes = {name: (len(example), *each.shape[1:]) for name, each in of_rows.items()}
     like = function(example, **{name: np.ones(shape) for name, shape in shapes.items()})
     parts, lengths = _partitions(X)

@@ -109,20 +109,25 @@ class Design:
         The first level of a factor that is `flat`, which no prior holds, has no column: the others
         are compared with it.
         """
+        levels = {column: levels_of(X, column, labels_of(X, column)) for column in categorical}
+        return cls.of_levels(X, levels, flat)
+
+    @classmethod
+    def of_levels(cls, X: Any, levels: dict[int, list[Any]], flat: Sequence[str] = ()) -> Design:
+        """The same, where the levels of the factors are known; X has the names."""
         named = frames.column_names(X)
         names = tuple(str(name) if frames.is_frame(X) else f"x{name}" for name in named)
         numbers, factors, start = {}, {}, 0
         for column, name in enumerate(names):
-            if column not in categorical:
+            if column not in levels:
                 numbers[column] = start
                 start += 1
                 continue
-            levels = _levels(X, column)
-            factor = Factor(name, (), ())
-            if name in flat:
-                factor = Factor(name, (levels.pop(0),), (NONE,))
-            factors[column] = factor.with_levels(levels, start)
-            start += len(levels)
+            own, factor = levels[column], Factor(name, (), ())
+            if name in flat and own:
+                own, factor = own[1:], Factor(name, (own[0],), (NONE,))
+            factors[column] = factor.with_levels(own, start)
+            start += len(own)
         return cls(numbers, factors, names)
 
     @property
@@ -222,9 +227,9 @@ def _rank(label: Any) -> tuple:
     return (1, kind, label if hasattr(label, "__lt__") else str(label))
 
 
-def _levels(X: Any, column: int) -> list[Any]:
-    """The levels that have rows, in the order of the column's type, or sorted."""
-    found = in_order(labels_of(X, column))
+def levels_of(X: Any, column: int, labels: Sequence[Any]) -> list[Any]:
+    """The different ones of some labels, in the order of the column's type, or sorted."""
+    found = in_order(labels)
     declared = frames.categories(X, column)
     if declared is None:
         return found

@@ -45,7 +45,7 @@ from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.new_levels import Levels, new_levels_of, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.one_hot import Tally, warnings_of
-from skbayes_sg.estimators.out_of_core import Method, is_out_of_core, validate_columns
+from skbayes_sg.estimators.out_of_core import Method, design_of, is_out_of_core, validate_columns
 from skbayes_sg.frames import require_no_dates, select, text_columns
 from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
@@ -324,6 +324,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 raise RowsNeededError(
                     f"sampler={self.sampler!r}, unlike None, visits rows at each step"
                 )
+            flat = flat_columns(getattr(self, "prior_groups", None))
+            self._design = design_of(self.categorical_features, flat, X)
             validate_columns(self, X, reset=True)
             posterior, attributes = self._bind_blocks(X, y, metadata)
             self._sample(posterior, X, y, metadata, attributes)

@@ -742,7 +742,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
 
     def _bind_blocks(self, X, y, metadata: RowMetadata) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""
-        source = source_of(X, y, metadata)
+        source = source_of(X, y, metadata, self._design)
         found = FirstPass(source, labels=True)
         classes, factors = self._classes_of(found.labels), None
         totals = np.zeros(len(classes))
@@ -900,7 +900,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         if metadata.offset is not None and self._family.has_location:
             y = y if in_partitions(y) else np.asarray(y)
             y, metadata = y - metadata.offset, metadata._replace(offset=None)
-        source = source_of(X, y, metadata)
+        source = source_of(X, y, metadata, self._design)
         found = FirstPass(source, labels=False, require=self._family.require_together)
         if not found.n_weighted:
             raise ValueError(NO_WEIGHT)

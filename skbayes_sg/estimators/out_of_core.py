@@ -32,9 +32,11 @@ from skbayes_sg.data import (
     is_stored,
 )
 from skbayes_sg.data.blockwise import entrywise, place
+from skbayes_sg.data.factors import Design
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, require_trials
-from skbayes_sg.frames import require_no_dates
-from skbayes_sg.validation import checked_weights, in_dtype, real_array
+from skbayes_sg.estimators.categorical import categorical_columns
+from skbayes_sg.frames import require_no_dates, select
+from skbayes_sg.validation import checked_weights, in_dtype, is_word, real_array
 
 _FULL = "memory is full"
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -167,13 +169,13 @@ def require_chunk(X: Any) -> None:
         )
 
 
-def source_of(X: Any, y: Any, metadata: RowMetadata) -> Source:
+def source_of(X: Any, y: Any, metadata: RowMetadata, design: Design | None = None) -> Source:
     """The rows of X, with one target and weight per row, and with offsets as last columns."""
     weight, offset, _, trials = metadata
     if in_partitions(X):
         from skbayes_sg.data.dask import OnWorkers
 
-        return OnWorkers(X, y, weight, offset, trials)
+        return OnWorkers(X, y, weight, offset, trials, design)
     n_rows = X.shape[0]
     y = _column("y", y, n_rows)
     weight = None if weight is None else _column("sample_weight", weight, n_rows)
@@ -185,6 +187,29 @@ def source_of(X: Any, y: Any, metadata: RowMetadata) -> Source:
         columns = np.asarray(offset).shape[1:]
         known = known_columns(offset, n_rows, columns[0] if columns else 1)
     return OnDisk(X, y, weight, known)
+
+
+def design_of(categorical_features: Any, flat: list[str], X: Any) -> Design | None:
+    """How rows out of core become a matrix, where they have factors: those of dask data frames.
+
+    Raises
+    ------
+    ValueError
+        If columns of an array shall be factors.
+    """
+    if not hasattr(X, "columns"):
+        if categorical_features is not None and not is_word(categorical_features, "from_dtype"):
+            raise ValueError(
+                "categorical_features: the columns of an array that is read in blocks are numbers; "
+                "give a dask data frame, or an array in memory"
+            )
+        return None
+    from skbayes_sg.data.dask import levels_on_workers
+
+    columns = categorical_columns(categorical_features, X._meta)
+    if not columns:
+        return None
+    return Design.of_levels(X._meta, levels_on_workers(X, columns), flat)
 
 
 def _column(name: str, values: Any, n_rows: int) -> Any:
@@ -232,7 +257,7 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
                 def call(part: Any, **some: Any) -> Any:
                     return getattr(self, method.__name__)(part, *args, **kwargs, **some)
 
-                return lazily(call, X, axis, of_rows)
+                return lazily(call, X, axis, of_rows, self._design)
             reader, parts = Reader(X), []
             for rows, block in zip(reader.slices(), _checked_blocks(reader), strict=True):
                 some = {name: np.asarray(each[rows]) for name, each in of_rows.items()}
@@ -262,6 +287,8 @@ def validate_columns(model: Any, X: Any, reset: bool) -> None:
         raise ValueError(f"X must have two dimensions, got {len(X.shape)}")
     columns = getattr(X, "_meta", X) if hasattr(X, "columns") else X
     of_kind = columns if columns is not X else np.empty((0, X.shape[1]), X.dtype)
+    if columns is not X and model._design is not None:
+        of_kind = select(columns, list(model._design.numbers))
     require_no_dates(of_kind)
     validate_data(model, columns, reset=reset, skip_check_array=True)
 

@@ -398,3 +398,39 @@ def test_workers_in_other_processes_may_be_any_number_and_may_die():
 def test_a_chunk_of_a_stream_is_in_memory(model):
     with pytest.raises(TypeError, match="chunk of rows in memory, and X is in partitions"):
         model.partial_fit(array(), Y)
+
+
+# -- factors ----------------------------------------------------------------------------------
+
+TOWN = np.array([f"t{k:02d}" for k in range(9)])[np.sort(np.arange(N) % 9)]  # few in each partition
+WITH_TOWN = pd.DataFrame({"a": X[:, 0], "town": pd.Categorical(TOWN), "y": Y})
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_columns_of_categories_are_factors_whatever_a_partition_lacks(known):
+    rows = frame(WITH_TOWN)
+    rows = rows if known else rows.assign(town=rows["town"].cat.as_unknown())
+    model = BayesianLogisticRegression(random_state=0).fit(rows[["a", "town"]], rows["y"])
+    alone = BayesianLogisticRegression(random_state=0).fit(WITH_TOWN[["a", "town"]], Y)
+    assert model.coef_names_.tolist() == alone.coef_names_.tolist()
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.1 * alone.coef_std_.min())
+    np.testing.assert_allclose(model.coef_std_, alone.coef_std_, rtol=0.1)
+    proba = model.predict_proba(rows[["a", "town"]]).compute()
+    np.testing.assert_allclose(proba, alone.predict_proba(WITH_TOWN[["a", "town"]]), atol=0.01)
+    new = pd.DataFrame({"a": [0.0, 0.0], "town": pd.Categorical(["elsewhere", "t01"])})
+    ends = model.predict_interval(dd.from_pandas(new, npartitions=2)).compute()
+    np.testing.assert_array_equal(ends, model.predict_interval(new))
+    model.set_params(new_levels="refuse")
+    model.predict(rows[["a", "town"]]).compute()
+    with pytest.raises(ValueError, match="see: 'elsewhere'"):
+        model.predict(dd.from_pandas(new, npartitions=1)).compute()
+
+
+def test_columns_of_text_are_factors_by_name_and_refused_otherwise():
+    rows = frame(WITH_TOWN.astype({"town": object}))
+    with pytest.raises(ValueError, match=r"'town'; give such a column the type category"):
+        logistic().fit(rows[["a", "town"]], rows["y"])
+    named = logistic(categorical_features=["town"]).fit(rows[["a", "town"]], rows["y"])
+    assert len(named.factors_["town"].levels) == 9
+    with pytest.raises(ValueError, match="categorical_features: the columns of an array"):
+        logistic(categorical_features=[0]).fit(da.from_array(X, chunks=4000), Y)

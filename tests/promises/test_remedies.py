@@ -891,6 +891,7 @@ ELSEWHERE = {
     "cannot undo any numbers",
     # rows on disk and on workers: data/test_on_disk.py, data/test_on_workers.py
     "var_weights: rows that are read in blocks have none",
+    "categorical_features: the columns of an array that is read in blocks are numbers",
     "impute or leave out such rows",
     "contains NaN or infinity in .*; leave out such rows",
     "sample_weight is 0 for all but very few rows",
