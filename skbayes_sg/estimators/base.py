@@ -41,6 +41,7 @@ from skbayes_sg.estimators.coefficient_prior import flat_columns
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.few_draws import FewDraws
 from skbayes_sg.estimators.foreign_parameters import SignatureOfInit, require_known_parameters
+from skbayes_sg.estimators.from_fit import FromFit
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.new_levels import Levels, new_levels_of, with_new_levels
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
@@ -50,7 +51,7 @@ from skbayes_sg.frames import require_no_dates, select, text_columns
 from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.plan import Plan
-from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
+from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.inference.result import Fit, in_single_precision
 from skbayes_sg.inference.sample import sample
 from skbayes_sg.inference.variational_em import VariationalEM
@@ -171,20 +172,24 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # set by `_set_fit`
     model_: Any
-    sampler_: Sampler
-    sampler_reason_: str
-    draws_: NDArray
-    draw_weights_: NDArray
     diagnostics_: dict[str, float]
-    burn_in_: int
-    thin_: int
     n_samples_seen_: int
-    prior_precision_: NDArray
-    _fit: Fit | None = None
+    draws_: Any = FromFit(lambda self, fit: fit.draws)
+    draw_weights_: Any = FromFit(lambda self, fit: fit.weights)
+    prior_precision_: Any = FromFit(lambda self, fit: fit.prior.precision.copy())
+    prior_precision_path_: Any = FromFit(lambda self, fit: fit.learned and fit.learned.path)
+    prior_precision_blocks_: Any = FromFit(lambda self, fit: fit.learned and fit.learned.blocks)
+    sampler_: Any = FromFit(lambda self, fit: fit.ran.sampler)
+    sampler_reason_: Any = FromFit(lambda self, fit: fit.ran.reason)
+    n_iter_: Any = FromFit(lambda self, fit: fit.ran.n_iter)
+    burn_in_: Any = FromFit(lambda self, fit: fit.ran.burn_in)
+    thin_: Any = FromFit(lambda self, fit: fit.ran.thin)
+    n_passes_: Any = FromFit(lambda self, fit: fit.n_passes)
+    states_: Any = FromFit(lambda self, fit: fit.ran.reason and fit.engine and fit.engine.states)
+    _fit: Any = None
     _warnings: list[str]  # of the last fit
     _stream: Any = None  # of partial_fit
     _few: FewDraws | None = None  # that predict averages as all do
-    _batches: Batches | None = None  # of draws that were matched
 
     __signature__ = SignatureOfInit()
 
@@ -249,13 +254,14 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         return warnings
 
+    @property
+    def _batches(self) -> Batches | None:
+        """Of draws that were matched to their gradients."""
+        return self._fit.batches
+
     def _few_draws(self, posterior: Posterior) -> FewDraws | None:
         """A few draws that predict averages as all do, if there are such draws."""
         return None
-
-    def _read_off(self, fit: Fit) -> None:
-        """Set the attributes that are computed from the draws."""
-        raise NotImplementedError
 
     # -- data ---------------------------------------------------------------------------------
 
@@ -463,21 +469,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             raise KeptInterrupt
 
     def _set_fit(self, fit: Fit, attributes: dict[str, Any]) -> None:
-        """Write all fitted attributes."""
-        engine = fit.engine
-        assert engine is not None
+        """Write what is not read off the fit, and see that what is read off is finite."""
         self.__dict__.update(attributes)
         self._fit, self._stream, self._few, self.model_ = fit, None, None, fit.model
-        self.sampler_, self.sampler_reason_ = engine.sampler, engine.reason
-        self.states_, self.n_iter_ = engine.states, engine.states[0].t
-        self.burn_in_, self.thin_ = engine.length
-        self._batches = fit.batches
-        self.draws_, self.draw_weights_, self.n_passes_ = fit.draws, fit.weights, fit.n_passes
         self.diagnostics_ = fit.figures
-        set_learned(self, fit.learned)
-        self._read_off(fit)
         for name in ("prior_precision_", "coef_", "coef_std_", "intercept_", "noise_variance_"):
-            require_finite(name, vars(self).get(name, 0.0))
+            require_finite(name, getattr(self, name, 0.0))
 
     # -- draws --------------------------------------------------------------------------------
 
@@ -592,30 +589,28 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             require_integer("n_draws", n_draws, n_chains)
             if n_draws // n_chains < len(kept):
                 kept, weights = systematic(weights, n_draws // n_chains), np.ones_like(weights)
-        small = copy.copy(self)
-        small.__dict__.pop("states_", None)
-        for name in _OF_DISTRIBUTION:
-            if hasattr(self, name):  # a stream computes it
-                setattr(small, name, getattr(self, name))
-        small._stream = None
-        small._few = None
-        if n_draws is None and self._few is not None:
-            small._few = FewDraws(self._few.count)
-        small._batches = None if n_draws is not None else self._batches
-        small.draws_ = in_single_precision(self.draws_[:, kept])
-        small.draw_weights_ = weights[kept] / weights[kept].sum()
-        if self._fit is not None:
-            eta = self._fit.hyper_draws
-            small._fit = replace(
-                self._fit,
-                engine=None,
-                learned=None,
-                gaussian=None,
-                draws=small.draws_,
-                weights=small.draw_weights_,
-                hyper_draws=None if eta is None else eta[:, kept],
-                batches=small._batches,
-            )
+        small, fit, few = copy.copy(self), self._fit, self._few
+        draws, eta = in_single_precision(self.draws_[:, kept]), fit.hyper_draws
+        learned = None if fit.learned is None else replace(fit.learned, sampled=None)
+        small._stream, small._few = None, None
+        if n_draws is None and few is not None:
+            small._few = FewDraws(few.count)
+        small._fit = Fit(
+            None,
+            fit.model,
+            fit.prior,
+            draws,
+            weights[kept] / weights[kept].sum(),
+            fit.n_passes,
+            learned,
+            fit.scales,
+            None if eta is None else eta[:, kept],
+            self._batches if n_draws is None else None,
+            ran=fit.ran,
+        )
+        for name in _OF_DISTRIBUTION:  # those of all draws
+            if hasattr(self, name):
+                small._fit.values[name] = getattr(self, name)
         return small
 
     def to_arviz(
@@ -696,16 +691,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         if X is not None:
             metadata = metadata_of_fit(self, metadata)
         return export.to_arviz(self, X, y, metadata, log_likelihood, posterior_predictive)
-
-
-def set_learned(estimator: Any, learned: LearnedPrecision | None) -> None:
-    """Write path and values of learned prior precisions; remove both if they were given."""
-    for name in ("prior_precision_path_", "prior_precision_blocks_"):
-        estimator.__dict__.pop(name, None)
-    if learned is not None:
-        estimator.prior_precision_path_ = learned.path
-        values = zip(learned.labels, learned.values.tolist(), strict=True)
-        estimator.prior_precision_blocks_ = dict(values)
 
 
 # -- rows -------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from skbayes_sg.data import Batch, Data, of_targets, row_blocks
 from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import draws_that_predict
-from skbayes_sg.estimators.linear_model import LinearRegressor, OfStream
+from skbayes_sg.estimators.from_fit import FromFit
+from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.estimators.mixture_predictions import Mixture
-from skbayes_sg.inference.result import Fit
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model
@@ -157,7 +157,7 @@ class BayesianLinearRegression(LinearRegressor):
     intercept_precision: float = 1e-6
 
     _family = Linear
-    noise_variance_ = OfStream(lambda self: updating.noise_of(self))
+    noise_variance_ = FromFit(lambda self, fit: self._mean_noise(fit), kept=True)
 
     # -- the model ---------------------------------------------------------------------------
 
@@ -223,10 +223,11 @@ class BayesianLinearRegression(LinearRegressor):
                 "larger weights, or noise_prior a larger shape, or noise_variance a number"
             )
 
-    def _read_off(self, fit: Fit) -> None:
-        super()._read_off(fit)
+    def _mean_noise(self, fit: Any) -> float:
+        if isinstance(fit, updating.StreamFit):
+            return updating.noise_of(self)
         noise = self.noise_variance or moments(self.noise_variance_samples_, self.draw_weights_)[0]
-        self.noise_variance_ = float(noise)
+        return float(noise)
 
     # -- predictions --------------------------------------------------------------------------
 

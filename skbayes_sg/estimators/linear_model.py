@@ -26,6 +26,7 @@ from skbayes_sg.data.row_metadata import (
     with_trials,
 )
 from skbayes_sg.diagnostics import moments
+from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
@@ -47,6 +48,7 @@ from skbayes_sg.estimators.classifier import (
 from skbayes_sg.estimators.coefficient_prior import hyperprior_of, prior_of, shrinkage_of
 from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.few_draws import FewDraws, few_draws
+from skbayes_sg.estimators.from_fit import FromFit
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import FirstPass, require_chunk, source_of, weights_or_none
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
@@ -77,28 +79,6 @@ from skbayes_sg.validation import checked_weights, require_choice, warn
 
 _ROUNDING = 1e-13  # of numbers up to some hundred, in double precision
 _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
-
-
-class OfStream:
-    """An attribute that `fit` writes, and that a stream computes whenever it is asked for.
-
-    To draw takes longer than to update, and so may a look at all rows that are kept; and most
-    chunks are followed by another one. An attribute that `fit` wrote is found before this
-    descriptor.
-    """
-
-    def __init__(self, value: Callable[[Any], Any]) -> None:
-        self._value = value
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, estimator: Any, owner: type) -> Any:
-        if estimator is None:
-            return self
-        if estimator._stream is None:
-            raise AttributeError(f"{owner.__name__} has no {self._name} before fit")
-        return self._value(estimator)
 
 
 @dataclass(eq=False, repr=False)
@@ -238,16 +218,14 @@ class LinearModel(BayesianEstimator):
     """Of y of a fit, where it has a unit."""
     _has_rows = False
     """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
-    prior_precision_ = OfStream(updating.precision_of)
-    prior_precision_blocks_ = OfStream(updating.blocks_of)
-    prior_precision_path_ = OfStream(lambda self: updating.learned_of(self).path)
-    draws_ = OfStream(updating.draws_of)
-    draw_weights_ = OfStream(lambda self: np.full((n := updating.shape_of_draws(self)[1]), 1 / n))
-    _batches = OfStream(updating.batches_of)
-    posterior_ = OfStream(updating.posterior_of)
-    coef_ = OfStream(lambda self: updating.moments_of(self)[0])
-    coef_std_ = OfStream(lambda self: updating.moments_of(self)[1])
-    intercept_ = OfStream(lambda self: updating.moments_of(self)[2])
+    prior_precision_ = FromFit(lambda self, fit: _normal_precision(fit))
+    posterior_ = FromFit(lambda self, fit: updating.posterior_of(self, fit), kept=True)
+    coef_ = FromFit(lambda self, fit: self._coefficients[0])
+    coef_std_ = FromFit(lambda self, fit: self._coefficients[1])
+    intercept_ = FromFit(lambda self, fit: self._coefficients[2])
+    _coefficients = FromFit(lambda self, fit: updating.moments_of(self, fit), kept=True)
+    draws_ = FromFit(lambda self, fit: updating.draws_of(self, fit))
+    draw_weights_ = FromFit(lambda self, fit: updating.weights_of(self, fit))
 
     @property
     def log_loss_path_(self) -> NDArray:
@@ -261,6 +239,10 @@ class LinearModel(BayesianEstimator):
         if self._stream is None:
             raise AttributeError("log_loss_path_ is of a stream: only partial_fit keeps it")
         return self._stream.drift.path.copy()
+
+    @property
+    def _batches(self) -> Batches | None:
+        return updating.batches_of(self, self._fit)
 
     @property
     def coef_samples_(self) -> NDArray:
@@ -374,20 +356,6 @@ class LinearModel(BayesianEstimator):
                 more = f" and {len(those) - 3} more" if len(those) > 3 else ""
                 found.append(f"column {some}{more} of X: {what}")
         return found
-
-    def _read_off(self, fit: Fit) -> None:
-        """Coefficients and intercepts from the draws, and the normal approximation."""
-        n_normal = fit.model.dim - ("log_noise" in fit.model.shapes)
-        self.prior_precision_ = fit.prior.precision[:n_normal].copy()
-        coef, intercepts = updating.coef_and_intercept(self, self.draws_)
-        self.coef_, self.coef_std_ = moments(coef, self.draw_weights_)
-        intercept = moments(intercepts, self.draw_weights_)[0]
-        self.intercept_ = intercept if self._has_rows else float(intercept)
-        self.__dict__.pop("posterior_", None)
-        if fit.gaussian is not None:
-            self.posterior_ = FittedPosterior.of(
-                self, fit.gaussian, fit.prior, self._columns, self._spread
-            )
 
     def _few_draws(self, posterior: Posterior) -> FewDraws | None:
         # effects of new levels are balanced over all draws; a mean that is linear takes one product
@@ -978,3 +946,9 @@ def of_draws(block: str) -> property:
 def mean_of(samples: str) -> property:
     """Attribute: the posterior mean of such draws."""
     return property(lambda self: float(moments(getattr(self, samples), self.draw_weights_)[0]))
+
+
+def _normal_precision(fit: Any) -> NDArray:
+    """Precisions of the prior, in the order of the parameters that are normal."""
+    n_normal = fit.model.dim - ("log_noise" in fit.model.shapes)
+    return fit.prior.precision[:n_normal].copy()

@@ -21,6 +21,7 @@ from skbayes_sg.estimators.base import (
     require_spread,
     where_it_streams,
 )
+from skbayes_sg.estimators.from_fit import FromFit
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow
@@ -28,7 +29,6 @@ from skbayes_sg.estimators.out_of_core import require_chunk
 from skbayes_sg.estimators.regressor import BayesianRegressor, of_positive_weight
 from skbayes_sg.inference.online_chain import population
 from skbayes_sg.inference.options import Options
-from skbayes_sg.inference.result import Fit
 from skbayes_sg.models import GaussianMLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers.base import RunLength
@@ -121,6 +121,8 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     hidden_layer_sizes: Sequence[int] = (30,)
     activation: str = "logistic"
+
+    noise_variance_ = FromFit(lambda self, fit: self._mean_noise(), kept=True)
 
     _family = GaussianMLP
     _default_temperature = 1.0
@@ -238,10 +240,9 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         noise = np.exp(log_noise) * self.model_.scale**2
         return noise if self.model_.n_responses > 1 else noise[..., 0]
 
-    def _read_off(self, fit: Fit | Posterior) -> None:
-        super()._read_off(fit)
+    def _mean_noise(self) -> float | NDArray:
         noise = moments(self.noise_variance_samples_, self.draw_weights_)[0]
-        self.noise_variance_ = noise if self.model_.n_responses > 1 else float(noise)
+        return noise if self.model_.n_responses > 1 else float(noise)
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
         """One axis more where there are several responses, which each row has one after another."""

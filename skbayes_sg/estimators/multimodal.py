@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
 from skbayes_sg.diagnostics import moments
-from skbayes_sg.estimators.base import BayesianEstimator, set_learned, with_offset
+from skbayes_sg.estimators.base import BayesianEstimator, with_offset
 from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.inference.many_modes import ManyModes
 from skbayes_sg.inference.online_chain import ChainStream
 from skbayes_sg.inference.options import Options
-from skbayes_sg.inference.result import Fit
+from skbayes_sg.inference.result import Fit, Ran
 from skbayes_sg.inspection.summary import of_blocks
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
@@ -229,10 +229,6 @@ class Multimodal(BayesianEstimator):
             "the hidden units; scale the columns, for example by StandardScaler"
         ]
 
-    def _read_off(self, fit: Fit | Posterior) -> None:
-        """Of a fit, or of a stream that is at its posterior."""
-        self.prior_precision_ = fit.prior.precision.copy()
-
     # -- diagnostics --------------------------------------------------------------------------
 
     def diagnose(self, X, *, offset=None) -> dict[str, float]:
@@ -386,19 +382,15 @@ def follow(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
     warn(said, UserWarning)
     stream = stream.follow(posterior, burn_in, thin, most, plan.dtype)
 
-    # All fitted attributes; those of chains are removed.
-    for name in ("burn_in_", "thin_"):
-        estimator.__dict__.pop(name, None)
     estimator.__dict__.update(attributes)
     estimator._input_square, estimator._stream = square, stream
-    estimator.model_, estimator.sampler_ = posterior.model, stream.sampler
-    estimator.draws_ = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)
-    n_draws = estimator.draws_.shape[1]
-    estimator.draw_weights_ = np.full(n_draws, 1 / n_draws)
-    estimator.n_iter_ = stream.state.t
-    touched = rows_touched(stream.sampler, [stream.state])
-    estimator.n_passes_ = touched / posterior.n_total
-    set_learned(estimator, None)
-    estimator._read_off(posterior)
+    estimator.model_ = posterior.model
+    draws = np.stack(stream.kept or [stream.state.theta.copy()], axis=1)
+    weights = np.full(draws.shape[1], 1 / draws.shape[1])
+    n_passes = rows_touched(stream.sampler, [stream.state]) / posterior.n_total
+    ran = Ran(stream.sampler, n_iter=stream.state.t)
+    engine = None if estimator._fit is None else estimator._fit.engine
+    facts = (posterior.model, posterior.prior, draws, weights, n_passes)
+    estimator._fit = Fit(engine, *facts, learned=None, ran=ran)
     enough = len(stream.kept) >= 8
     estimator.diagnostics_ = agreement_of(estimator, posterior, 0) if enough else {}

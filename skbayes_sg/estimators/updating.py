@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import cores, one_thread
 from skbayes_sg.data import InMemory, in_threads
+from skbayes_sg.diagnostics import moments
 from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.diagnostics.limits import DRIFT_ERRORS
@@ -21,8 +22,10 @@ from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.inference.bayesian_updating import MISFIT, Stream, standing_for
 from skbayes_sg.inference.drift import Drift
+from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.growth import grown
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
+from skbayes_sg.inference.result import Ran
 from skbayes_sg.inference.warm_up import choose, prepare
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.sizes import bytes_to_keep
@@ -32,20 +35,46 @@ from skbayes_sg.priors import NormalInverseGammaPrior
 from skbayes_sg.validation import warn
 
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
-_OF_A_FIT = (
-    *("prior_precision_", "prior_precision_path_", "prior_precision_blocks_"),
-    *("draws_", "draw_weights_", "_batches", "coef_", "coef_std_", "intercept_", "posterior_"),
-    *(
-        "noise_variance_",
-        "sampler_",
-        "sampler_reason_",
-        "states_",
-        "n_iter_",
-        "n_passes_",
-        "burn_in_",
-        "thin_",
-    ),
-)
+
+
+class StreamFit:
+    """What a stream says, with the names that a `Fit` has for it; each is computed when asked for.
+
+    Parameters
+    ----------
+    stream : Stream
+    engine : Engine, optional
+        Of the fit before, from which a warm start may go on.
+    """
+
+    scales = hyper_draws = n_passes = None
+    ran = Ran()
+
+    def __init__(self, stream: Stream, engine: Engine | None) -> None:
+        self.stream, self.engine = stream, engine
+        self.values: dict[str, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"values": {}}
+
+    @property
+    def model(self) -> Any:
+        return self.stream.model
+
+    @property
+    def prior(self) -> Distribution:
+        return self.stream.now.held_prior
+
+    @property
+    def learned(self) -> LearnedPrecision | None:
+        return self.stream.now.learned
+
+    def known(self) -> Distribution:
+        """The distribution, which may only now be expanded again."""
+        stream = self.stream
+        if stream.begins or not stream.posterior.by_expected:  # else `partial_fit` said it
+            warn(_of_information(stream.distribution))
+        return stream.marginal
 
 
 def update(
@@ -126,12 +155,6 @@ def update(
     if stream.centre is not before.centre or stream.may_have_mended:
         stream = stream.diagnosed()
 
-    # All fitted attributes; those of chains are removed.
-    for name in _OF_A_FIT:
-        estimator.__dict__.pop(name, None)
-    if estimator._fit is not None:
-        nothing = dict.fromkeys(("hyper_draws", "batches", "gaussian"))
-        estimator._fit = replace(estimator._fit, draws=np.empty((0, 0, 0)), **nothing)
     estimator.__dict__.update(attributes)
     estimator.__dict__.update(factors_of(estimator, data, streaming=not is_first))
     estimator.model_, estimator._stream = stream.model, stream
@@ -146,6 +169,8 @@ def update(
     # Each kind once, in words that stay the same; the figures are in `diagnostics_`.
     kinds = _warnings_of(stream, factor)
     estimator._stream = replace(stream, said=stream.said | kinds.keys())
+    engine = None if estimator._fit is None else estimator._fit.engine
+    estimator._fit = StreamFit(estimator._stream, engine)
     warn([text for kind, text in kinds.items() if kind not in stream.said])
 
 
@@ -229,23 +254,19 @@ def _learned_from(
     return engine.learned
 
 
-# -- what a stream computes when it is asked for ------------------------------------------------
+# -- what is read off a fit, or a stream -------------------------------------------------------
 
 
-def _known(estimator: Any) -> Distribution:
-    """The distribution of a stream, which may only now be expanded again."""
-    stream = estimator._stream
-    if stream.begins or not stream.posterior.by_expected:  # else `partial_fit` said it
-        warn(_of_information(stream.distribution))
-    return stream.marginal
-
-
-def posterior_of(estimator: Any) -> FittedPosterior:
+def posterior_of(estimator: Any, fit: Any) -> FittedPosterior | None:
     """The present posterior as a value."""
-    stream, spread = estimator._stream, None
-    if stream.model.has_location:
+    if not isinstance(fit, StreamFit):
+        facts = fit.prior, estimator._columns, estimator._spread
+        gaussian = fit.gaussian
+        return None if gaussian is None else FittedPosterior.of(estimator, gaussian, *facts)
+    stream, spread = fit.stream, None
+    if stream.model is not None and stream.model.has_location:
         spread = stream.model.spread_of_y(stream.rows_that_tell())
-    facts = stream.now.held_prior, stream.columns, spread
+    facts = fit.prior, stream.columns, spread
     return FittedPosterior.of(estimator, stream.distribution, *facts)
 
 
@@ -254,36 +275,13 @@ def _of_information(distribution: Distribution) -> list[str]:
     return [f"{BY_EXPECTED}; call fit, or give more rows"] if distribution.by_expected else []
 
 
-def precision_of(estimator: Any) -> NDArray:
-    """Precisions of the prior, in the order of the parameters that are normal."""
-    now = estimator._stream.now
-    n_normal = now.model.dim - ("log_noise" in now.model.shapes)
-    return now.held_prior.precision[:n_normal].copy()
-
-
-def learned_of(estimator: Any) -> LearnedPrecision:
-    """The precisions that were learned.
-
-    Raises
-    ------
-    AttributeError
-        If they are given.
-    """
-    learned = estimator._stream.now.learned
-    if learned is None:
-        raise AttributeError(f"{type(estimator).__name__} has learned no prior precision")
-    return learned
-
-
-def blocks_of(estimator: Any) -> dict[str, float]:
-    """The precision of each group of coefficients."""
-    learned = learned_of(estimator)
-    return dict(zip(learned.labels, learned.values.tolist(), strict=True))
-
-
-def moments_of(estimator: Any) -> tuple[NDArray, NDArray, Any]:
+def moments_of(estimator: Any, fit: Any) -> tuple[NDArray, NDArray, Any]:
     """Means and standard deviations of the coefficients, and means of the intercepts."""
-    distribution = _known(estimator)
+    if not isinstance(fit, StreamFit):
+        each, intercepts = coef_and_intercept(estimator, fit.draws)
+        intercept = moments(intercepts, fit.weights)[0]
+        return *moments(each, fit.weights), intercept if estimator._has_rows else float(intercept)
+    distribution = fit.known()
     coef, intercept = coef_and_intercept(estimator, distribution.mean)
     of_coef = estimator.model_.unpack(np.arange(estimator.model_.dim))["coef"]
     if len(of_coef) == 1:
@@ -327,21 +325,33 @@ def coef_and_intercept(estimator: Any, theta: NDArray) -> tuple[NDArray, NDArray
     return (coef, intercept) if estimator._has_rows else (coef[..., 0, :], intercept[..., 0])
 
 
-def shape_of_draws(estimator: Any) -> tuple[int, int]:
-    """Chains and draws of each, as a fit would have them."""
+def _shape_of_draws(estimator: Any) -> tuple[int, int]:
+    """Chains of a stream and draws of each, as a fit would have them."""
     dim, options = estimator.model_.dim, estimator._options(0)
     n_chains = _CHAINS if options.n_chains == "auto" else int(options.n_chains)
     return n_chains, estimator._plan().n_draws(options, n_chains, dim)[0]
 
 
-def draws_of(estimator: Any) -> NDArray:
-    """Independent draws of the present posterior, (n_chains, n_draws, D)."""
-    _known(estimator)
-    shape = shape_of_draws(estimator)
-    return estimator._stream.draws(shape[0] * shape[1]).reshape(*shape, -1)
+def draws_of(estimator: Any, fit: Any) -> NDArray:
+    """Draws (n_chains, n_draws, D); of a stream independent ones of its present posterior."""
+    if not isinstance(fit, StreamFit):
+        return fit.draws
+    fit.known()
+    shape = _shape_of_draws(estimator)
+    return fit.stream.draws(prod(shape)).reshape(*shape, -1)
 
 
-def batches_of(estimator: Any) -> Batches | None:
-    """That the moments of draws are exact, where they are enough to be moved."""
-    n_draws = prod(shape_of_draws(estimator))
-    return Batches.exact(estimator.model_.dim, n_draws) if n_draws >= fewest(1) else None
+def weights_of(estimator: Any, fit: Any) -> NDArray:
+    """Weights of the draws of a chain, (n_draws,)."""
+    if not isinstance(fit, StreamFit):
+        return fit.weights
+    _, n_draws = _shape_of_draws(estimator)
+    return np.full(n_draws, 1 / n_draws)
+
+
+def batches_of(estimator: Any, fit: Any) -> Batches | None:
+    """Of a stream, that the moments of draws are exact, where they are enough to be moved."""
+    if not isinstance(fit, StreamFit):
+        return fit.batches
+    n_draws = prod(_shape_of_draws(estimator))
+    return Batches.exact(fit.model.dim, n_draws) if n_draws >= fewest(1) else None

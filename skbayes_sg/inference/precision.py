@@ -159,6 +159,11 @@ class LearnedPrecision:
     """Whether the user gave VariationalEM, and so has its parameters."""
 
     @property
+    def blocks(self) -> dict[str, float]:
+        """The precision of each block by its label."""
+        return dict(zip(self.labels, self.values.tolist(), strict=True))
+
+    @property
     def excess(self) -> NDArray:
         """Changes over those that do not matter, (blocks,): above 1 a precision still moves.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,23 @@ from skbayes_sg.models import Model
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.scales import Scales
+from skbayes_sg.samplers import Sampler
 
 _BLUR = 1e-3  # rounding error of a draw, in posterior standard deviations
 _TELL_DIRECTIONS = 512  # draws, or two for each parameter
+
+
+class Ran(NamedTuple):
+    """What ran: None where nothing did, as in the stream of a regression."""
+
+    sampler: Sampler | None = None
+    reason: str | None = None
+    n_iter: int | None = None
+    burn_in: int | None = None
+    thin: int | None = None
+
+
+_NOTHING = Ran()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +69,9 @@ class Fit:
         About what callbacks and a time limit left out.
     interrupted : bool
         Whether Ctrl-C ended it.
+    ran : Ran
+    values : dict
+        Attributes of the estimator that were asked for, by name.
     """
 
     engine: Engine | None
@@ -71,6 +89,8 @@ class Fit:
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     interrupted: bool = False
+    ran: Ran = _NOTHING
+    values: dict[str, Any] = field(default_factory=dict, init=False)
 
     @property
     def prior_precision_draws(self) -> NDArray:

@@ -37,7 +37,7 @@ from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.options import Fingerprint, Options
 from skbayes_sg.inference.plan import Plan, Watcher
 from skbayes_sg.inference.precision import as_learned
-from skbayes_sg.inference.result import Fit, in_single_precision
+from skbayes_sg.inference.result import Fit, Ran, in_single_precision
 from skbayes_sg.inference.warm_up import choose, prepare
 from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior
@@ -299,7 +299,8 @@ def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
 
     draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
     model, prior = posterior.model, posterior.prior
-    return Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta)
+    ran = Ran(stopped.sampler, stopped.reason, stopped.states[0].t, *stopped.length)
+    return Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta, ran=ran)
 
 
 def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:

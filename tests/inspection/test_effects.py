@@ -1,6 +1,7 @@
 """Average effects and contrasts: formulas, units before a Pipeline, columns of words, errors."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -368,7 +369,7 @@ def test_as_many_evenly_spaced_draws_are_used_as_there_are_effective_ones():
     np.testing.assert_allclose(found["mean"], spaced.mean(axis=(0, 1)), rtol=1e-5)
     model.diagnostics_ |= {"ess_min": 700.0, "ess_tail_min": 900.0}
     pd.testing.assert_frame_equal(average_effects(model, X), every)  # matched, all together
-    model._batches = None  # as those of a sampler that was named
+    model._fit = replace(model._fit, batches=None)  # as those of a sampler that was named
     for ess, n in ((700.0, 175), (30.0, 100), (5000.0, 400), (np.nan, 400)):
         model.diagnostics_ |= {"ess_min": ess, "ess_tail_min": 2 * ess}
         expected = every if n == 400 else average_effects(model, X, n_draws=4 * n)

@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -70,7 +71,7 @@ def test_columns_are_what_they_are_called(pair):
         as_drawn = array_stats.mcse(pair.draws_, method=figure, chain_axis=0, draw_axis=1)
         assert (pair.summary(full=True)[f"mcse_{figure}"] < 0.3 * as_drawn).all()
     pair = copy.copy(pair)
-    pair._batches = None  # of draws that are not matched
+    pair._fit = replace(pair._fit, batches=None)  # of draws that are not matched
     table, draws = pair.summary(level=0.8, rope=0.3, full=True), pair.draws_
     assert table.index.tolist() == ["x0", "x1", "x2", "intercept"]
     ends = np.quantile(draws, [0.1, 0.9], axis=(0, 1))
