@@ -17,7 +17,7 @@ predictions   `predict_proba` of 5,000 digits, beside LogisticRegression's; of 2
 tables        `average_effects` of a factor of 60 levels, 1,200 rows and five classes; two-way
               `partial_dependence` on a grid of 20 x 20, breast cancer.
 a million     fits of 1,000,000 x 50, float32, by one process and by two, beside LogisticRegression
-              (fit_against_lbfgs.csv); cost_scaling.py has the parts of such a fit.
+              (fit_against_lbfgs.csv).
 
 "goal" is what the package set out for, in seconds or as a ratio. Those that fail are claims that
 print FAIL.

@@ -18,8 +18,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUN = ["../README", "index", "quickstart", "which_model", "counts", "amounts", "grades"]
 RUN += ["outliers", "groups", "which_prior", "posterior", "rows", "priors", "streams"]
-RUN += ["extending", "paper_table"]
-PAPERS = ["paper_ahn", "paper_mandt", "paper_handout"]
+RUN += ["extending", "paper_table", "papers"]
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\s*```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 DECIMAL = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 
@@ -44,9 +43,7 @@ def test_outputs_are_compared():
     assert not same("a 1.25", "b 1.25")
 
 
-@pytest.mark.parametrize(
-    "name", [*RUN, *(pytest.param(name, marks=pytest.mark.slow) for name in PAPERS)]
-)
+@pytest.mark.parametrize("name", RUN)
 def test_the_code_of_a_page_prints_what_it_shows(name, monkeypatch, capsys):
     monkeypatch.chdir(DOCS)
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *args, **kwargs: None)
@@ -77,5 +74,5 @@ def write(name):
 
 if __name__ == "__main__":
     os.chdir(DOCS)
-    for page in RUN + PAPERS:
+    for page in RUN:
         write(page)

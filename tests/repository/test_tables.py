@@ -63,7 +63,7 @@ def test_every_table_that_is_described_stands_on_a_page():
 
 def test_every_claim_that_fails_has_a_reason():
     failing = tables.claims().query("verdict == 'FAIL'")["file"]
-    reasons = tables.BLOCK.sub("", PAGES["docs/evidence/failures.md"])
+    reasons = tables.BLOCK.sub("", PAGES["docs/evidence.md"])
     assert not [file for file in failing.unique() if f"`{file}`" not in reasons]
 
 
