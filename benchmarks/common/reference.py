@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.harness import RESULTS
 from benchmarks.common.internals import Posterior, exact_mode
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLogisticRegression, diagnostics
 from skbayes_sg.samplers import HMC
 
 FOLDER = Path(os.environ.get("SKBAYES_SG_REFERENCES", RESULTS))
@@ -95,7 +95,7 @@ def _hmc(X: NDArray, y: NDArray, n_draws: int) -> dict[str, NDArray]:
     n_classes = len(np.unique(y))
     dim = (X.shape[1] + 1) * (1 if n_classes == 2 else n_classes)
     structure = "full" if dim <= _FULL_METRIC else "diag"
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         HMC(structure=structure, single_gradients=True),
         n_chains=32,
         n_draws=n_draws,

@@ -107,10 +107,10 @@ def fitted(folder: Path, store: str) -> dict:
     """Seconds of a fit, and its peak memory above the start."""
     X, y = opened(folder, store)
     before = memory("VmRSS")
-    from skbayes_sg import BayesianLogisticRegressionSGFS
+    from skbayes_sg import BayesianLogisticRegression
 
     start, cpu = time.perf_counter(), time.process_time()
-    BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0).fit(X, y)
+    BayesianLogisticRegression(random_state=0, prior_precision=1.0).fit(X, y)
     return {
         "seconds": time.perf_counter() - start,
         "cpu s": time.process_time() - cpu,
@@ -120,11 +120,11 @@ def fitted(folder: Path, store: str) -> dict:
 
 def moments(folder: Path, store: str, load: bool = False) -> dict:
     """Posterior moments from many draws, and rows read over rows."""
-    from skbayes_sg import BayesianLogisticRegressionSGFS
+    from skbayes_sg import BayesianLogisticRegression
 
     X, y = opened(folder, store)
     X = np.array(X) if load else Counted(X)
-    model = BayesianLogisticRegressionSGFS(n_draws=2000, random_state=0, prior_precision=1.0).fit(
+    model = BayesianLogisticRegression(n_draws=2000, random_state=0, prior_precision=1.0).fit(
         X, np.array(y)
     )
     found = {"mean": model.coef_[0], "variance": model.coef_std_[0] ** 2}

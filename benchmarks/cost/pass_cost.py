@@ -46,7 +46,7 @@ from scipy.optimize import minimize
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.timing import seconds
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
@@ -148,7 +148,7 @@ def lazy(n_parts: int, rows_each: int) -> tuple:
 
 def bound(X, y) -> Posterior:
     """The posterior of dask arrays."""
-    model = BayesianLogisticRegressionSGFS()
+    model = BayesianLogisticRegression()
     return model._bind_blocks(X, y, RowMetadata())[0]
 
 
@@ -217,7 +217,7 @@ def of_a_fit() -> dict:
         OnWorkers.reduce = watched  # type: ignore[method-assign]
         try:
             start = time.process_time()
-            BayesianLogisticRegressionSGFS(random_state=0).fit(*collections)
+            BayesianLogisticRegression(random_state=0).fit(*collections)
             whole = time.process_time() - start
         finally:
             OnWorkers.reduce = reduce  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ Each line is a default, diagnostics included, as a user runs it: no number of th
 both sides take all cores. Where there is another estimator the two alternate. Times are medians of
 --repeats; "ratio" is the median of the ratios of the repeats.
 
-fits          BayesianLogisticRegressionSGFS on standardised columns, beside LogisticRegressionCV
+fits          BayesianLogisticRegression on standardised columns, beside LogisticRegressionCV
               with its defaults. "simulated" are of `make_classification`, "weak" have independent
               columns and coefficients N(0, .05^2), and "text" has 80 words a row, drawn from Zipf's
               law and weighted by tf-idf. "passes" are gradients of all rows over all chains, and
@@ -49,7 +49,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.common.datasets import million
 from benchmarks.common.harness import RESULTS, Claim, Report, benchmark
 from benchmarks.common.timing import in_turn, median
-from skbayes_sg import BayesianLogisticRegressionSGFS, inspection
+from skbayes_sg import BayesianLogisticRegression, inspection
 
 Data = tuple[NDArray, NDArray]
 SIMULATED = ((100, 4, 2), (300, 10, 2), (1000, 20, 2), (2000, 40, 2), (5000, 60, 2), (2000, 20, 20))
@@ -143,7 +143,7 @@ def beside(name: str, ours: Callable, theirs: Callable | None, repeats: int) -> 
 
 def of_fit(name: str, X: NDArray, y: NDArray, repeats: int) -> dict:
     """A default fit beside LogisticRegressionCV's."""
-    model, other = BayesianLogisticRegressionSGFS(random_state=0), LogisticRegressionCV()
+    model, other = BayesianLogisticRegression(random_state=0), LogisticRegressionCV()
     other.set_params(max_iter=10_000)
     row = beside(name, lambda: model.fit(X, y), lambda: other.fit(X, y), repeats)
     found = model.diagnostics_
@@ -155,7 +155,7 @@ def of_fit(name: str, X: NDArray, y: NDArray, repeats: int) -> dict:
 def digits_predicted(repeats: int) -> dict:
     """5,000 rows, under a default fit."""
     X, y = shipped(load_digits)
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
     point, rows = LogisticRegression(max_iter=10_000).fit(X, y), np.tile(X, (3, 1))[:5000]
     return beside(
         "predict_proba, 5,000 digits",
@@ -174,7 +174,7 @@ def disk_predicted(repeats: int) -> dict:
         path = Path(folder) / "X.npy"
         np.save(path, X)
         stored = np.load(path, mmap_mode="r")
-        model = BayesianLogisticRegressionSGFS(random_state=0).fit(stored, y)
+        model = BayesianLogisticRegression(random_state=0).fit(stored, y)
         name = "predict_proba, 2,000,000 rows on disk"
         return beside(name, lambda: model.predict_proba(stored), None, repeats)
 
@@ -192,7 +192,7 @@ def workers_scored(repeats: int) -> dict:
         rows = da.from_array(X, chunks=(200_000, 20)).persist()
         labels = da.from_array(y, chunks=200_000).persist()
         wait([rows, labels])
-        model = BayesianLogisticRegressionSGFS(random_state=0).fit(rows, labels)  # imports
+        model = BayesianLogisticRegression(random_state=0).fit(rows, labels)  # imports
         return beside(
             "score on dask over the fit",
             lambda: model.score(rows, labels),
@@ -215,7 +215,7 @@ def levels_compared(repeats: int) -> dict:
     frame = pd.DataFrame({"level": np.array([f"{k:02d}" for k in range(60)])[level], "x": x})
     encoder = OneHotEncoder(sparse_output=False)
     columns = make_column_transformer((encoder, ["level"]), (StandardScaler(), ["x"]))
-    model = make_pipeline(columns, BayesianLogisticRegressionSGFS(random_state=0)).fit(frame, y)
+    model = make_pipeline(columns, BayesianLogisticRegression(random_state=0)).fit(frame, y)
     effects = lambda: inspection.average_effects(model, frame)  # noqa: E731
     return beside("effects of 60 levels", effects, None, repeats)
 
@@ -223,7 +223,7 @@ def levels_compared(repeats: int) -> dict:
 def pair_averaged(repeats: int) -> dict:
     """Partial dependence of two columns of breast cancer."""
     X, y = shipped(load_breast_cancer)
-    model = BayesianLogisticRegressionSGFS(random_state=0).fit(X, y)
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
     of_pair = lambda: partial_dependence(model, X, [(0, 1)], grid_resolution=20)  # noqa: E731
     return beside("partial dependence of a pair", of_pair, None, repeats)
 
@@ -233,7 +233,7 @@ def million_fitted(repeats: int) -> list[dict]:
     X, y = million()
     jobs = {"lbfgs": partial(LogisticRegression().fit, X, y)}
     for n_jobs in (None, 2):
-        model = BayesianLogisticRegressionSGFS(random_state=0, n_jobs=n_jobs)
+        model = BayesianLogisticRegression(random_state=0, n_jobs=n_jobs)
         jobs[f"n_jobs={n_jobs}"] = partial(model.fit, X, y)
     found = {name: median(times) for name, times in in_turn(jobs, repeats).items()}
     lbfgs = found.pop("lbfgs")

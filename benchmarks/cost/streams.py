@@ -35,7 +35,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import logistic_posterior
 from benchmarks.common.reference import importance_reference
 from benchmarks.common.timing import Clock, median
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 
 ROWS, FEATURES = 100_000, 20
 CHUNKS = (10, 50, 1000, 10_000)
@@ -70,10 +70,10 @@ def against_all_rows(seed: int) -> list[dict]:
     X, labels, numbers = rows(seed)
     truth = importance_reference(logistic_posterior(X, 2.0 * labels - 1), 6_000)
     root = np.linalg.cholesky(np.linalg.inv(truth.cov))
-    at_once = BayesianLinearRegressionSGFS(prior_precision=1.0).partial_fit(X, numbers).posterior_
+    at_once = BayesianLinearRegression(prior_precision=1.0).partial_fit(X, numbers).posterior_
     table = []
     for size in CHUNKS:
-        model = BayesianLogisticRegressionSGFS(
+        model = BayesianLogisticRegression(
             intercept_precision=INTERCEPT_PRECISION, prior_precision=1.0
         )
         with Clock(time.process_time) as clock:
@@ -81,7 +81,7 @@ def against_all_rows(seed: int) -> list[dict]:
         shift = root.T @ (found.mean - truth.mean)
         ratios = np.linalg.eigvalsh(root.T @ found.covariance @ root)
         linear = streamed(
-            BayesianLinearRegressionSGFS(prior_precision=1.0), X, numbers, size
+            BayesianLinearRegression(prior_precision=1.0), X, numbers, size
         ).posterior_
         sd = np.sqrt(at_once.covariance.diagonal())
         table.append(
@@ -105,9 +105,9 @@ def long_stream(n_calls: int = 1000) -> tuple[list[dict], bool]:
     """Time of each call, and whether a copy out of a pickle ended bitwise the same."""
     rng = np.random.default_rng(0)
     coef = rng.standard_normal(50) / 50**0.5
-    ours = twin = BayesianLogisticRegressionSGFS(random_state=0, prior_precision=1.0)
+    ours = twin = BayesianLogisticRegression(random_state=0, prior_precision=1.0)
     linear, theirs = (
-        BayesianLinearRegressionSGFS(prior_precision=1.0),
+        BayesianLinearRegression(prior_precision=1.0),
         SGDClassifier(loss="log_loss"),
     )
     table = []
@@ -138,7 +138,7 @@ def drifting(seed: int, n_chunks: int = 200, size: int = 200) -> list[dict]:
     rng = np.random.default_rng(seed)
     coef = rng.standard_normal(10)
     models = {
-        factor: BayesianLogisticRegressionSGFS(
+        factor: BayesianLogisticRegression(
             forgetting_factor=factor, n_draws=25, random_state=0, prior_precision=1.0
         )
         for factor in FORGETTING
@@ -177,8 +177,8 @@ def out_of_order(n_classes: int, n_rows: int = 20_000, n_features: int = 5) -> l
     y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     classes = list(range(n_classes))
 
-    def new() -> BayesianLogisticRegressionSGFS:
-        return BayesianLogisticRegressionSGFS(prior_precision=1.0, random_state=0)
+    def new() -> BayesianLogisticRegression:
+        return BayesianLogisticRegression(prior_precision=1.0, random_state=0)
 
     whole = streamed(new(), X, y, n_rows, classes=classes).posterior_
     root = np.linalg.cholesky(whole.precision)

@@ -42,7 +42,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import low_rank_posterior
 from benchmarks.common.reference import cached, long_run
 from benchmarks.common.timing import Clock, median
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLogisticRegression, diagnostics
 
 ROWS, TEST_ROWS = 11_000, 4000
 FACTORS = 20
@@ -142,7 +142,7 @@ def losses(proba: NDArray, y: NDArray) -> NDArray:
 
 def fitted(prior_precision, X: NDArray, y: NDArray, repeats: int) -> tuple:
     """A fit with a precision, given or learned, and its median CPU and wall seconds."""
-    model = BayesianLogisticRegressionSGFS(prior_precision=prior_precision, random_state=0)
+    model = BayesianLogisticRegression(prior_precision=prior_precision, random_state=0)
     spent, walls = [], []
     for _ in range(repeats):
         with Clock(time.process_time) as cpu, Clock() as wall:

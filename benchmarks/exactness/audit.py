@@ -36,7 +36,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.exactness.audit_problems import Problem, problems
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, diagnostics
 from skbayes_sg.samplers import (
     HMC,
     IASG,
@@ -140,7 +140,7 @@ def run(model: Any, problem: Problem, setting: str) -> None:
 def fits(problem: Problem, seed: int, samplers: list[str] | None) -> Iterator[Fit]:
     """Every sampler at every setting, or some samplers."""
     linear = problem.kind in ("linear", "noise")
-    cls = BayesianLinearRegressionSGFS if linear else BayesianLogisticRegressionSGFS
+    cls = BayesianLinearRegression if linear else BayesianLogisticRegression
     for name, setting, sampler, more in settings(problem):
         if samplers and name not in samplers:
             continue

@@ -38,7 +38,7 @@ from benchmarks.common.beside_nuts import all_sets, differences, figures, heard
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.mixed_models import Mixed
 from benchmarks.common.reference import cached
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.priors import Horseshoe
 
 ERRORS = 4.0
@@ -365,7 +365,7 @@ def by_mixed_lm(name: str, problem: Problem) -> list[NDArray]:
 def compare(mixed: list[dict], name: str) -> dict:
     """A fit and its reference; what REML says is added to `mixed`."""
     problem = SETS[name]()
-    kind = BayesianLinearRegressionSGFS if problem.linear else BayesianLogisticRegressionSGFS
+    kind = BayesianLinearRegression if problem.linear else BayesianLogisticRegression
     model = kind(random_state=0, **problem.prior)
     about_fit = heard(model, problem.X, problem.y)
     reference = reference_of(name, problem, model)
@@ -394,7 +394,7 @@ def larger() -> tuple[list[dict], list[Claim]]:
     apart = np.nanmax(np.abs(ours / np.array(by_mixed_lm("crossed", small)) - 1))
     table = mixed_models.crossed(500, 100, 5000)
     problem, name = factors(table), "crossed, 500 x 100"
-    model = BayesianLinearRegressionSGFS(random_state=0, **problem.prior)
+    model = BayesianLinearRegression(random_state=0, **problem.prior)
     seconds = heard(model, problem.X, problem.y)["seconds"]
     estimates = [*mixed_models.reml_of_factors(table).values()]
     reference, draws = reference_of(name, problem, model), compared_draws(model, problem)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common.harness import Claim, Report, benchmark
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 
 SETS, ROWS, COLUMNS = 200, 200, 10
 LEVEL = 0.9
@@ -48,7 +48,7 @@ def logistic(rng: np.random.Generator, coef: NDArray, **how) -> dict[str, float]
     """Coverage of the coefficients of one set; the intercept is drawn from its prior too."""
     X = rng.standard_normal((ROWS, COLUMNS))
     z = X @ coef + rng.standard_normal() + rng.logistic(size=ROWS)
-    model = BayesianLogisticRegressionSGFS(intercept_precision=1.0, random_state=0, **how)
+    model = BayesianLogisticRegression(intercept_precision=1.0, random_state=0, **how)
     samples = model.fit(X, z > 0).coef_samples_.reshape(-1, COLUMNS)
     return {"coefficients": covers(samples, coef)}
 
@@ -61,7 +61,7 @@ def linear(rng: np.random.Generator, coef: NDArray, **how) -> dict[str, float]:
     noise = np.exp(rng.standard_normal())
     X = rng.standard_normal((2 * ROWS, COLUMNS))
     y = noise * (X @ coef + rng.standard_normal(2 * ROWS)) + 3
-    model = BayesianLinearRegressionSGFS(random_state=0, **how).fit(X[:ROWS], y[:ROWS])
+    model = BayesianLinearRegression(random_state=0, **how).fit(X[:ROWS], y[:ROWS])
     ends = model.predict_interval(X[ROWS:], level=LEVEL)
     inside = (ends[:, 0] <= y[ROWS:]) & (y[ROWS:] <= ends[:, 1])
     samples = model.coef_samples_.reshape(-1, COLUMNS)
@@ -103,7 +103,7 @@ def lists(prior: str | None, truth: str, n_sets: int) -> list[dict]:
         coef = effects(rng, truth)
         X = rng.standard_normal((LIST_ROWS, LIST_COLUMNS))
         y = X @ coef + rng.standard_normal(LIST_ROWS)
-        model = BayesianLinearRegressionSGFS(prior=prior, random_state=0).fit(X, y)
+        model = BayesianLinearRegression(prior=prior, random_state=0).fit(X, y)
         for k, rope in enumerate(REGIONS):
             table = model.summary(rope=rope).iloc[:LIST_COLUMNS]
             listed = table["fdr"].to_numpy() < LISTED

@@ -27,8 +27,8 @@ import skbayes_sg.inference.sample as of_fit
 from benchmarks.common.harness import Claim, Report, benchmark
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -47,7 +47,7 @@ def simulated(name: str) -> tuple[BaseEstimator, NDArray, NDArray]:
     eta = X @ rng.normal(0, 0.5, d)
     mean = np.exp(eta)
     families: dict[str, tuple[type, Callable[[], NDArray]]] = {
-        "linear": (BayesianLinearRegressionSGFS, lambda: eta + rng.normal(size=n)),
+        "linear": (BayesianLinearRegression, lambda: eta + rng.normal(size=n)),
         "robust": (BayesianRobustRegressor, lambda: eta + rng.standard_t(3, n)),
         "Poisson": (BayesianPoissonRegressor, lambda: rng.poisson(mean)),
         "negative binomial": (
@@ -60,7 +60,7 @@ def simulated(name: str) -> tuple[BaseEstimator, NDArray, NDArray]:
             lambda: np.digitize(eta + rng.logistic(size=n), [-1, 1]),
         ),
     }
-    logistic = (BayesianLogisticRegressionSGFS, lambda: eta + rng.logistic(size=n) > 0)
+    logistic = (BayesianLogisticRegression, lambda: eta + rng.logistic(size=n) > 0)
     kind, draw = families.get(name, logistic)
     return kind(), X, draw()
 
@@ -68,7 +68,7 @@ def simulated(name: str) -> tuple[BaseEstimator, NDArray, NDArray]:
 def real(load: Callable[..., Any]) -> tuple[BaseEstimator, NDArray, NDArray]:
     """Standardised columns, and classes."""
     X, y = load(return_X_y=True)
-    return BayesianLogisticRegressionSGFS(), scale(X), y
+    return BayesianLogisticRegression(), scale(X), y
 
 
 SETS: dict[str, Callable[[], tuple[BaseEstimator, NDArray, NDArray]]] = {

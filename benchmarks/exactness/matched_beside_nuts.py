@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.exactness.matched import simulated
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.linalg.coordinates import Identity
 from skbayes_sg.posterior.matched import matched
 
@@ -71,7 +71,7 @@ def main(report: Report, seeds: int) -> None:
     rows, claims = [], []
     for name in ("logistic", "few rows"):
         _, X, y = simulated(name)
-        model, density = BayesianLogisticRegressionSGFS(prior_precision=1.0), Density(X, y)
+        model, density = BayesianLogisticRegression(prior_precision=1.0), Density(X, y)
         model.set_params(intercept_precision=OF_INTERCEPT)
         found: dict[str, list] = {"default": [], "NUTS": [], "NUTS, matched": []}
         for seed in range(seeds):

@@ -36,7 +36,7 @@ from benchmarks.common import datasets as data
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.reference import cached, long_run
 from benchmarks.exactness import steep
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, diagnostics
 from skbayes_sg.samplers import HMC
 
 MEAN_ERROR, SD_ERROR = 0.1, 0.05
@@ -166,7 +166,7 @@ def by_hmc(name: str, X: NDArray, y: NDArray, precision: float) -> Moments:
     label = "given" if precision == 1 else "learned"
 
     def make() -> dict[str, NDArray]:
-        model = BayesianLogisticRegressionSGFS(
+        model = BayesianLogisticRegression(
             HMC(structure="full"),
             precision,
             n_chains=CHAINS,
@@ -211,11 +211,9 @@ def quality(true: Moments) -> dict:
 
 def compare(name: str, X: NDArray, y: NDArray, precision: float) -> dict:
     """A default fit and its reference."""
-    model = BayesianLogisticRegressionSGFS(prior_precision=precision, random_state=0)
+    model = BayesianLogisticRegression(prior_precision=precision, random_state=0)
     if name in NUMBERS:  # the noise prior of the reference; by default coefficients take from it
-        model = BayesianLinearRegressionSGFS(
-            None, precision, noise_prior=(1e-6, 1e-6), random_state=0
-        )
+        model = BayesianLinearRegression(None, precision, noise_prior=(1e-6, 1e-6), random_state=0)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model.fit(X, y)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -20,13 +20,13 @@ from skbayes_sg import (
 )
 
 FAMILIES: dict[str, type] = {
-    "logistic": BayesianLogisticRegressionSGFS,
+    "logistic": BayesianLogisticRegression,
     "ordinal": BayesianOrdinalClassifier,
     "poisson": BayesianPoissonRegressor,
     "negative_binomial": BayesianNegativeBinomialRegressor,
     "gamma": BayesianGammaRegressor,
     "robust": BayesianRobustRegressor,
-    "linear": BayesianLinearRegressionSGFS,
+    "linear": BayesianLinearRegression,
 }
 _COUNTS = ("poisson", "negative_binomial")
 _NUMBERS = ("robust", "linear")

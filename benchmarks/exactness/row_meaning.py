@@ -29,8 +29,8 @@ from scipy.optimize import minimize
 from benchmarks.common.harness import Claim, Report, benchmark
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
 )
@@ -86,16 +86,16 @@ def generalised_linear_models() -> list[dict]:
     reference = sm.GLM(y, A, families.Gamma(log_link), offset=offset).fit()
     found.append(beside("Gamma, exposure", model, reference, model.dispersion_ * 3.0))
     y = (eta + offset + rng.logistic(size=N) > 0).astype(int)
-    model = BayesianLogisticRegressionSGFS(**WEAK).fit(X, y, offset=offset)
+    model = BayesianLogisticRegression(**WEAK).fit(X, y, offset=offset)
     reference = sm.Logit(y, A, offset=offset).fit(disp=0)
     found.append(beside("logistic, offset", model, reference))
     y = eta + offset + 0.7 * rng.standard_normal(N)
-    model = BayesianLinearRegressionSGFS(**WEAK).fit(X, y, offset=offset)
+    model = BayesianLinearRegression(**WEAK).fit(X, y, offset=offset)
     reference = sm.OLS(y - offset, A).fit()
     found.append(beside("linear, offset", model, reference, model.noise_variance_ / 0.49))
 
     y = np.bincount(rows, eta[rows] + 2.0 * rng.standard_normal(len(rows))) / k
-    model = BayesianLinearRegressionSGFS(**WEAK).fit(X, y, var_weights=k)
+    model = BayesianLinearRegression(**WEAK).fit(X, y, var_weights=k)
     reference = sm.WLS(y, A, weights=k).fit()
     share = model.noise_variance_ / reference.scale
     found.append(beside("linear, means", model, reference, share))
@@ -153,13 +153,13 @@ def coverage(replicate: int) -> dict[str, float]:
         return float(((low <= truth) & (truth <= high)).mean())
 
     y = eta + 0.5 * rng.standard_normal(600)
-    line = BayesianLinearRegressionSGFS(**options).fit(X, y)
+    line = BayesianLinearRegression(**options).fit(X, y)
     found = {"linear": share(line.predict_interval(new), new_eta + 0.5 * rng.standard_normal(NEW))}
     line.set_params(new_levels="zero")
     found["linear, zero"] = share(
         line.predict_interval(new), new_eta + 0.5 * rng.standard_normal(NEW)
     )
-    logistic = BayesianLogisticRegressionSGFS(**options)
+    logistic = BayesianLogisticRegression(**options)
     logistic.fit(X, (eta + rng.logistic(size=600) > 0).astype(int))
     ends = logistic.predict_interval(new)[:, 1]
     found["logistic"] = share(ends, 1 / (1 + np.exp(-new_eta)))

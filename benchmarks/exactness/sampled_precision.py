@@ -36,7 +36,7 @@ from benchmarks.common.beside_nuts import all_sets, differences, figures, heard
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.reference import cached
 from benchmarks.cost import seconds
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.linalg import sizes
 
 ERRORS = 2.0
@@ -130,7 +130,7 @@ def compare(name: str) -> dict:
     X, y = SETS[name]()
     X = StandardScaler().fit_transform(np.asarray(X, np.float64)[:, np.std(X, axis=0) > 0])
     y = np.unique(y, return_inverse=True)[1]
-    model = BayesianLogisticRegressionSGFS(random_state=0)
+    model = BayesianLogisticRegression(random_state=0)
     about_fit = heard(model, X, y)
     file = f"precision_{name}".replace(" ", "_").lower()
     chains, _, draws = SHORTER.get(name, LENGTH)
@@ -197,11 +197,11 @@ def compare_many(report: Report) -> None:
     rows, found, limit = [], [], sizes._IN_EVERY_STEP
     for name, data in MANY.items():
         X, y = data()
-        model = BayesianLogisticRegressionSGFS(random_state=0)
+        model = BayesianLogisticRegression(random_state=0)
         about_fit = heard(model, X, y)
         try:
             sizes._IN_EVERY_STEP = 4000
-            sampled = BayesianLogisticRegressionSGFS(random_state=0)
+            sampled = BayesianLogisticRegression(random_state=0)
             sampled.fit(X.toarray() if sparse.issparse(X) else X, y)
         finally:
             sizes._IN_EVERY_STEP = limit

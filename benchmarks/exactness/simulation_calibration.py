@@ -48,8 +48,8 @@ from benchmarks.common.internals import hmc_draws, posterior_of
 from benchmarks.common.rank_tests import diagnose_run, pictures, ranks, spaced
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
@@ -137,7 +137,7 @@ def logistic(
         truth = np.concatenate([coef.ravel(), intercept])
         if len(np.unique(y)) < n_classes or (separable and not _separated(X, y)):
             return truth[:0], truth[:0]
-        model = BayesianLogisticRegressionSGFS(
+        model = BayesianLogisticRegression(
             sampler, "learned" if learned else 1.0, intercept_precision=1.0, random_state=replicate
         )
         model.fit(X, y)
@@ -269,7 +269,7 @@ def linear(n_rows: int, n_columns: int = 4, learned: bool = False) -> Callable[[
         if learned:
             coef, Z = coef[:-1], Z[:, :-1]
         y = Z @ coef + rng.normal(0, np.sqrt(noise), n_rows)
-        model = BayesianLinearRegressionSGFS(
+        model = BayesianLinearRegression(
             prior_precision="learned" if learned else 1.0,
             noise_prior=(SHAPE, RATE),
             fit_intercept=not learned,
@@ -309,12 +309,12 @@ def sparse(linear: bool, n_rows: int = 20, n_columns: int = 30) -> Callable[[int
         how = {"prior": prior, "fit_intercept": False, "random_state": replicate}
         if linear:
             y = X @ coef + rng.normal(0, np.sqrt(noise), n_rows)
-            model = BayesianLinearRegressionSGFS(noise_prior=(SHAPE, RATE), **how)
+            model = BayesianLinearRegression(noise_prior=(SHAPE, RATE), **how)
         else:
             y = _labels((X @ coef)[:, None], rng)
             if np.ptp(y) == 0:
                 return np.empty(0), np.empty((0, 0))
-            model = BayesianLogisticRegressionSGFS(**how)
+            model = BayesianLogisticRegression(**how)
         model.fit(X, y)
         draws = spaced(model.draws_.reshape(-1, n_columns + linear)).astype(float)
         shared = spaced(model._fit.hyper_draws[..., :2].reshape(-1, 2))
@@ -347,7 +347,7 @@ def outliers(n_rows: int = 20, n_columns: int = 30) -> Callable[[int], Ranked]:
         w = rng.gamma(0.5 * prior.df, 2 / prior.df, size=n_columns)
         coef = np.sqrt(noise / (precision * w)) * rng.standard_normal(n_columns)
         y = X @ coef + rng.normal(0, np.sqrt(noise), n_rows)
-        model = BayesianLinearRegressionSGFS(
+        model = BayesianLinearRegression(
             prior=prior, noise_prior=(SHAPE, RATE), fit_intercept=False, random_state=replicate
         )
         model.fit(X, y)
@@ -466,7 +466,7 @@ def known_noise(sampler, n_rows: int = 200, n_columns: int = 4, **how) -> Callab
         common = rng.standard_normal((n_rows, 1)) * np.sqrt(CORRELATION)
         X = common + rng.standard_normal((n_rows, n_columns)) * np.sqrt(1 - CORRELATION)
         y = X @ coef[:-1] + coef[-1] + rng.standard_normal(n_rows)
-        model = BayesianLinearRegressionSGFS(
+        model = BayesianLinearRegression(
             sampler, 1.0, 1.0, intercept_precision=1.0, random_state=replicate, **how
         )
         draws = spaced(model.fit(X, y).draws_.reshape(-1, n_columns + 1))

@@ -44,7 +44,7 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.reference import LongRun, long_run
 from benchmarks.common.timing import Clock, median
 from benchmarks.prediction.quality import RIVAL, models, split
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLogisticRegression, diagnostics
 from skbayes_sg.samplers import hmc
 
 Data = tuple[NDArray, NDArray]
@@ -151,7 +151,7 @@ def compare(name: str, repeats: int) -> dict:
     rival = models()[RIVAL]
     with Clock(time.process_time) as of_rival:
         rival.fit(X, y)
-    model = BayesianLogisticRegressionSGFS(**GIVEN, random_state=0)
+    model = BayesianLogisticRegression(**GIVEN, random_state=0)
     spent, walls = [], []
     for _ in range(repeats):
         with Clock(time.process_time) as cpu, Clock() as wall:
@@ -207,7 +207,7 @@ def with_short_steps(name: str, most_short: int) -> dict:
     X = X[:, X.std(axis=0) > 0]
     found, hmc._MOST_SHORT = [], most_short
     for seed in range(SEEDS):
-        model = BayesianLogisticRegressionSGFS(**GIVEN, random_state=seed)
+        model = BayesianLogisticRegression(**GIVEN, random_state=seed)
         with Clock(time.process_time) as clock:
             model.fit(X, y)
         figures = model.diagnostics_

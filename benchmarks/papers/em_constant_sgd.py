@@ -45,8 +45,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import learned_precisions
 from skbayes_sg import (
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     VariationalEM,
     hyperparameter_path,
@@ -89,8 +89,8 @@ def evidence_maximum(X: NDArray, y: NDArray) -> float:
 
 def problems() -> dict[str, tuple]:
     """Estimator, rows and targets."""
-    regression = BayesianLinearRegressionSGFS(noise_variance=1.0, fit_intercept=False)
-    classifier = BayesianLogisticRegressionSGFS()
+    regression = BayesianLinearRegression(noise_variance=1.0, fit_intercept=False)
+    classifier = BayesianLogisticRegression()
     X, y = load_diabetes(return_X_y=True)
     found = {
         "linear regression": (regression, *linear()),
@@ -176,7 +176,7 @@ def of_classes(n_classes: int) -> tuple[NDArray, NDArray]:
 def learned_by(sampler, X: NDArray, y: NDArray, n_updates: int = 250, seed: int = 1) -> float:
     """The precision of the coefficients; the few draws after it are not looked at."""
     em = VariationalEM(n_updates=n_updates)
-    model = BayesianLogisticRegressionSGFS(sampler, em, n_chains=4, n_draws=50, random_state=seed)
+    model = BayesianLogisticRegression(sampler, em, n_chains=4, n_draws=50, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return learned_precisions(model.fit(X, y))[0]

@@ -54,7 +54,7 @@ from benchmarks.common.datasets import covertype, mnist, standardised
 from benchmarks.common.harness import RESULTS, Claim, Report, benchmark, read_rows
 from benchmarks.common.internals import learned_precisions
 from benchmarks.common.timing import Clock
-from skbayes_sg import BayesianLogisticRegressionSGFS, VariationalEM
+from skbayes_sg import BayesianLogisticRegression, VariationalEM
 from skbayes_sg.samplers import SGFS, ConstantSGD
 
 EM = VariationalEM(n_updates=150)
@@ -94,7 +94,7 @@ TITLES = {
 def learned(data: Split, name: str, sampler, **run) -> dict:
     """Variational EM inside a sampler: its precision, validation loss and cost."""
     X, X_val, y, y_val = data
-    model = BayesianLogisticRegressionSGFS(sampler, prior_precision=EM, random_state=0, **run)
+    model = BayesianLogisticRegression(sampler, prior_precision=EM, random_state=0, **run)
     try:
         with Clock(time.process_time) as clock:
             model.fit(X, y)
@@ -202,7 +202,7 @@ def grid(data: Split, name: str, n_values: int) -> list[dict]:
     """Validation loss over prior precisions."""
     X, X_val, y, y_val = data
     options = RUNS[name] | {"warm_start": True, "random_state": 0}
-    model, rows = BayesianLogisticRegressionSGFS(SAMPLERS[name], **options), []
+    model, rows = BayesianLogisticRegression(SAMPLERS[name], **options), []
     for i, value in enumerate(np.logspace(3, -1, n_values)):
         if i % 5 == 0:
             model = clone(model)

@@ -55,7 +55,7 @@ from benchmarks.common.datasets import correlated, million, mnist_7_vs_9
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.internals import Stopwatch
 from benchmarks.common.timing import Clock
-from skbayes_sg import BayesianLogisticRegressionSGFS, diagnostics
+from skbayes_sg import BayesianLogisticRegression, diagnostics
 from skbayes_sg.samplers import HMC
 
 CHECKPOINTS = (1, 10, 60)
@@ -143,7 +143,7 @@ def prepare(name: str, path: str, n_draws: int) -> None:
 
 def by_hmc(problem: Problem, n_draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance by the package's HMC on all rows, in double precision, 64 chains."""
-    model = BayesianLogisticRegressionSGFS(
+    model = BayesianLogisticRegression(
         HMC(),
         intercept_precision=1.0,
         n_chains=64,
@@ -217,7 +217,7 @@ class DefaultFit(Method):
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.X, self.y = problem.features, problem.y
-        self.model = BayesianLogisticRegressionSGFS(
+        self.model = BayesianLogisticRegression(
             intercept_precision=1.0, random_state=seed, prior_precision=1.0
         )
 
@@ -234,7 +234,7 @@ class ManyChains(Method):
     def __init__(self, problem: Problem, seed: int) -> None:
         self.X, self.y = problem.features, problem.y
         self.watch = Stopwatch()
-        self.model = BayesianLogisticRegressionSGFS(
+        self.model = BayesianLogisticRegression(
             intercept_precision=1.0,
             n_chains=128,
             n_draws=4,
@@ -578,13 +578,13 @@ METHODS = {
 
 CODE = {
     "default": """
-from skbayes_sg import BayesianLogisticRegressionSGFS
-model = BayesianLogisticRegressionSGFS(intercept_precision=1.0).fit(X, y)
+from skbayes_sg import BayesianLogisticRegression
+model = BayesianLogisticRegression(intercept_precision=1.0).fit(X, y)
 draws = model.draws_
 """,
     "ours": """
-from skbayes_sg import BayesianLogisticRegressionSGFS
-model = BayesianLogisticRegressionSGFS(intercept_precision=1.0, n_chains=128, n_draws=500).fit(X, y)
+from skbayes_sg import BayesianLogisticRegression
+model = BayesianLogisticRegression(intercept_precision=1.0, n_chains=128, n_draws=500).fit(X, y)
 draws = model.draws_
 """,
     "blackjax-nuts": """

@@ -16,8 +16,8 @@ from sklearn.utils import all_estimators
 
 from skbayes_sg import (
     BayesianGammaRegressor,
-    BayesianLinearRegressionSGFS,
-    BayesianLogisticRegressionSGFS,
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
@@ -55,7 +55,7 @@ def twin(original: type, ours: type, **mapped) -> type:
 
 LogisticRegression = twin(
     linear_model.LogisticRegression,
-    BayesianLogisticRegressionSGFS,
+    BayesianLogisticRegression,
     prior_precision=lambda self: 1 / min(self.C, LARGEST_C),
 )
 
@@ -84,16 +84,14 @@ LOG_LINEAR = [
     log_linear(linear_model.PoissonRegressor, BayesianPoissonRegressor),
     log_linear(linear_model.GammaRegressor, BayesianGammaRegressor),
 ]
-RIDGE = twin(linear_model.BayesianRidge, BayesianLinearRegressionSGFS)
-ARD = twin(linear_model.ARDRegression, BayesianLinearRegressionSGFS, prior_groups="feature")
+RIDGE = twin(linear_model.BayesianRidge, BayesianLinearRegression)
+ARD = twin(linear_model.ARDRegression, BayesianLinearRegression, prior_groups="feature")
 HUBER = twin(linear_model.HuberRegressor, BayesianRobustRegressor)
-WEAK = twin(
-    linear_model.LinearRegression, BayesianLinearRegressionSGFS, prior_precision=1 / LARGEST_C
-)
+WEAK = twin(linear_model.LinearRegression, BayesianLinearRegression, prior_precision=1 / LARGEST_C)
 MLPClassifier = twin(neural_network.MLPClassifier, BayesianMLPClassifier)
 TWINS = {
     "LogisticRegression": {linear_model: [LogisticRegression]},
-    "LinearRegression, Ridge": {linear_model: lines(BayesianLinearRegressionSGFS)},
+    "LinearRegression, Ridge": {linear_model: lines(BayesianLinearRegression)},
     "LinearRegression, Ridge, robust": {linear_model: lines(BayesianRobustRegressor)},
     "LinearRegression, weak prior": {linear_model: [WEAK]},
     "BayesianRidge, ARDRegression": {linear_model: [RIDGE, ARD]},

@@ -33,7 +33,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.classification import SETS
 from benchmarks.common.harness import Claim, Report, benchmark
-from skbayes_sg import BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLogisticRegression
 
 SPLITS, FEW_SPLITS = 20, 5
 WORST = 1.05
@@ -97,13 +97,13 @@ def models() -> dict[str, Any]:
         "CalibratedClassifierCV": CalibratedClassifierCV(point),
         "Laplace": Laplace(max_iter=5000),
         "precision 1": given(1.0),
-        DEFAULT: BayesianLogisticRegressionSGFS(random_state=0),
+        DEFAULT: BayesianLogisticRegression(random_state=0),
     }
 
 
-def given(precision: float) -> BayesianLogisticRegressionSGFS:
+def given(precision: float) -> BayesianLogisticRegression:
     """A fit under a given precision."""
-    return BayesianLogisticRegressionSGFS(prior_precision=precision, random_state=0)
+    return BayesianLogisticRegression(prior_precision=precision, random_state=0)
 
 
 def calibration_error(y: NDArray, proba: NDArray) -> float:
@@ -163,7 +163,7 @@ def on_set(name: str, load: Callable) -> list[dict]:
     about["classes"] = len(np.unique(y))
     found = {label: figures(model, splits) for label, model in models().items()}
     for label, prior in OTHER_PRIORS.items():
-        model = BayesianLogisticRegressionSGFS(random_state=0, **prior)
+        model = BayesianLogisticRegression(random_state=0, **prior)
         found[label] = figures(model, splits[:FEW_SPLITS])
     rival = found[RIVAL]
     rows = [about | {"model": label} | means(each, rival) for label, each in found.items()]

@@ -39,7 +39,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.common.timing import Clock
-from skbayes_sg import BayesianLinearRegressionSGFS, BayesianLogisticRegressionSGFS
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.priors import Horseshoe
 
 LIMITS = {
@@ -76,10 +76,10 @@ def sizes(report: Report) -> None:
         X = rng.standard_normal((n, p))
         if kind == "regression":
             y = X[:, :3] @ [3.0, -2.0, 1.0] + rng.standard_normal(n)
-            fit: type = BayesianLinearRegressionSGFS
+            fit: type = BayesianLinearRegression
         else:
             y = (rng.random(n) < expit(X[:, :3] @ [3.0, -3.0, 2.0])).astype(int)
-            fit = BayesianLogisticRegressionSGFS
+            fit = BayesianLogisticRegression
         some = []
         for state in range(states):
             model = fit(prior=Horseshoe(5), random_state=state)
@@ -114,7 +114,7 @@ def levels(report: Report) -> None:
     for kind in ("regression", "classes"):
         linear = kind == "regression"
         y = mean + rng.standard_normal(n) if linear else (rng.random(n) < expit(mean)).astype(int)
-        fit = BayesianLinearRegressionSGFS if linear else BayesianLogisticRegressionSGFS
+        fit = BayesianLinearRegression if linear else BayesianLogisticRegression
         model = fit(prior_groups=groups, random_state=0)
         row = {"kind": kind, "rows": n, "columns": X.shape[1]} | timed(model, X, y)
         at = model.summary(groups=True, full=True).loc["level"]
@@ -149,8 +149,8 @@ def truths(report: Report) -> None:
             how = {"n_draws": 256, "random_state": 0}
             models = {
                 "lasso": lasso(),
-                "horseshoe": BayesianLogisticRegressionSGFS(prior="horseshoe", **how),
-                "ten": BayesianLogisticRegressionSGFS(prior=Horseshoe(10), **how),
+                "horseshoe": BayesianLogisticRegression(prior="horseshoe", **how),
+                "ten": BayesianLogisticRegression(prior=Horseshoe(10), **how),
             }
             for name, model in models.items():
                 with Clock(time.process_time) as clock:
@@ -217,8 +217,8 @@ def leukaemia(report: Report) -> None:
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     classifiers = {
         "lasso": lasso(),
-        "normal": BayesianLogisticRegressionSGFS(**how),
-        "ten": BayesianLogisticRegressionSGFS(prior=Horseshoe(10), **how),
+        "normal": BayesianLogisticRegression(**how),
+        "ten": BayesianLogisticRegression(prior=Horseshoe(10), **how),
     }
     kinds = in_folds(folds, classifiers, X, y, log_losses)
 
@@ -227,8 +227,8 @@ def leukaemia(report: Report) -> None:
     regressions = {
         "lasso": LassoCV(cv=5, max_iter=100_000),
         "ard": ARDRegression(),
-        "normal": BayesianLinearRegressionSGFS(**how),
-        "ten": BayesianLinearRegressionSGFS(prior=Horseshoe(10), **how),
+        "normal": BayesianLinearRegression(**how),
+        "ten": BayesianLinearRegression(prior=Horseshoe(10), **how),
     }
     folds = list(KFold(5, shuffle=True, random_state=0).split(others))
     genes = in_folds(folds, regressions, others, gene, squares)
