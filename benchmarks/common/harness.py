@@ -4,9 +4,10 @@ A script ends with ``benchmark(main)``. Its ``main`` takes a `Report` and the ar
 command line by name. It saves rows, claims and figures through the report. The exit code is 1 if
 a claim fails.
 
-A CSV names its command and date in its first line. The verdicts follow, then the rows::
+A CSV names its command, its date and the commit that it was made with in its first line; ``+``
+says that the package had changes beyond that commit. The verdicts follow, then the rows::
 
-    # python -m benchmarks.folder.x --full, 2026-11-21
+    # python -m benchmarks.folder.x --full, 2026-11-21, 5d44d583
     # ok   error of the average: 0.172, <= 0.22
     setting,error
     SGFS,0.172
@@ -20,6 +21,7 @@ import argparse
 import csv
 import datetime
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -100,7 +102,7 @@ class Report:
         claims = list(claims)
         self.show(rows, title)
         path = RESULTS / f"{name or self.name}.csv"
-        write_csv(path, rows, claims, f"{self.command}, {datetime.date.today()}")
+        write_csv(path, rows, claims, f"{self.command}, {datetime.date.today()}, {commit()}")
         for key, figure in (figures or {}).items():
             figure.savefig(RESULTS / f"{key}.png", dpi="figure")
         print(f"\nwrote {', '.join([path.name, *(f'{key}.png' for key in figures or {})])}\n")
@@ -139,6 +141,16 @@ def benchmark(main: Callable[..., None], threads: int | None = None, **arguments
         sys.exit(1)
 
 
+def commit() -> str:
+    """The first eight digits of the commit, and ``+`` if the package has changes beyond it."""
+
+    def git(*command: str) -> str:
+        return subprocess.check_output(["git", *command], cwd=BENCHMARKS.parent, text=True).strip()
+
+    changed = git("status", "--porcelain", "skbayes_sg")
+    return git("rev-parse", "--short=8", "HEAD") + "+" * bool(changed)
+
+
 def read_rows(path: Path) -> list[dict]:
     """The rows of a table: numbers as numbers, without empty cells."""
     with path.open() as file:
@@ -148,7 +160,7 @@ def read_rows(path: Path) -> list[dict]:
 
 
 def write_csv(path: Path, rows: list[dict], claims: Iterable[Claim], origin: str) -> None:
-    """Command and date, verdicts, then rows; None is an empty cell."""
+    """Command, date and commit, verdicts, then rows; None is an empty cell."""
     path.parent.mkdir(exist_ok=True)
     tidy = [{key: _one_line(value) for key, value in row.items()} for row in rows]
     with path.open("w", newline="") as file:

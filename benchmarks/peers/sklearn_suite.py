@@ -210,10 +210,6 @@ def main(report: Report, files: list[str] | None, places: list[str] | None) -> N
     idle = not_needed(known, failed)
     print("reasons that explain no failure:", *idle, sep="\n")
     claims.append(Claim("reasons that explain no failure", len(idle), high=0))
-    commit = subprocess.check_output(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True
-    )
-    report.command += f" (commit {commit.strip()})"
     report.save(rows, claims)
 
 

@@ -46,10 +46,11 @@ def test_every_script_uses_the_harness_and_says_how_to_run_it(path):
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_every_table_names_its_command(path):
+def test_every_table_names_its_command_and_commit(path):
     comments, rows = read(path)
     script = r"python (-m benchmarks\.[\w.]+|tests/[\w/]+\.py)"
-    command = re.fullmatch(rf"# (?:{script}|mutmut run)( .+)?, \d{{4}}-\d\d-\d\d", comments[0])
+    made = r"\d{4}-\d\d-\d\d, [0-9a-f]{8}\+?"  # on a day, with a commit
+    command = re.fullmatch(rf"# (?:{script}|mutmut run)( .+)?, {made}", comments[0])
     assert command, comments[0]
     if command[1] is not None:
         scripts = [f"-m {module_of(path)}" for path in SCRIPTS]
@@ -90,6 +91,7 @@ def test_verdict(figure, limits, verdict):
 @pytest.mark.parametrize(("figure", "code"), [(1.0, None), (3.0, 1), (None, None)])
 def test_a_failure_is_recorded_and_exits_with_1(figure, code, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    monkeypatch.setattr(harness, "commit", lambda: "0123abcd")
     monkeypatch.setattr(sys, "argv", ["test_benchmarks.py", "--full"])
 
     def main(report, full):
@@ -104,7 +106,8 @@ def test_a_failure_is_recorded_and_exits_with_1(figure, code, tmp_path, monkeypa
             harness.benchmark(main, full={"action": "store_true"})
         assert stop.value.code == code
     comments, rows = read(tmp_path / "fake.csv")
-    assert re.match(r"# python -m tests.repository.test_benchmarks --full, \d{4}", comments[0])
+    first = r"# python -m tests\.repository\.test_benchmarks --full, [\d-]{10}, 0123abcd"
+    assert re.fullmatch(first, comments[0])
     assert comments[1][2:] in capsys.readouterr().out
     assert [list(row.values()) for row in rows] == [["one, two", "0.5", ""], ["other", "", "3"]]
 

@@ -14,6 +14,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from kernels import commit
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "benchmarks" / "results" / "flakiness.csv"
@@ -94,7 +95,8 @@ def main(seconds, words):
         table[test] = row_of(test, found[test], seconds)
         print(*table[test].values(), flush=True)
         with TABLE.open("w", newline="") as file:
-            file.write(f"# python tests/tools/flakiness.py {seconds:g}, {date.today()}\n")
+            made = f"{date.today()}, {commit()[:8]}"
+            file.write(f"# python tests/tools/flakiness.py {seconds:g}, {made}\n")
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(table[test] for test in sorted(table))
