@@ -51,6 +51,7 @@ def test_coverage_counts_the_ranks_of_central_intervals():
     assert rank_tests.spaced(np.arange(4000)).shape == (rank_tests.N_RANKED,)
 
 
+@pytest.mark.slow
 def test_the_joint_test_passes_hmc_and_detects_a_prior_that_is_too_narrow(seed):
     problem = joint_test.problems()["logistic"]
     rng = np.random.default_rng(seed)

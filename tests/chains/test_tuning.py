@@ -36,6 +36,7 @@ def expected_ratio(known, sampler, state):
 
 
 @pytest.mark.parametrize("structure", ["diag", "block", "kron", "scalar"])
+@pytest.mark.quick("diag", "block")
 def test_the_balance_is_the_stein_ratio_of_the_stationary_distribution(structure, seed):
     known = KnownGaussian(misspecified=False)
     sampler = SGFS(1.0, structure, batch_size=20)

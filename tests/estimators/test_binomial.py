@@ -476,6 +476,7 @@ def test_the_dispersion_is_pearsons_and_warns_where_it_is_large():
     assert "dispersion" not in model.diagnostics_
 
 
+@pytest.mark.slow
 def test_the_error_of_the_dispersion_is_that_of_repeated_data():
     """Rare successes, whose squares have long tails."""
     rng = np.random.default_rng(4)

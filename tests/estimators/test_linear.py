@@ -88,7 +88,7 @@ def test_few_rows_and_the_handouts_prior(seed):
     [SGFS(alpha=1.0), ConstantSGD(), MomentumSGD(), SGLD(preconditioner="diag"), IASG(), "hmc"],
     ids=str,
 )
-@pytest.mark.quick("hmc", "SGFS(alpha=1.0)")
+@pytest.mark.quick("hmc")
 def test_every_sampler_finds_the_posterior_mean(sampler, seed):
     data = generated(1000)
     mean, cov = conjugate(*data, None)
@@ -131,7 +131,7 @@ def test_sgd_is_the_map_estimate(many):
     ],
     ids=str,
 )
-@pytest.mark.quick("SGFS()", "ConstantSGD(structure='scalar')")
+@pytest.mark.quick("SGFS()")
 def test_predicted_covariance_is_what_was_drawn(many, sampler):
     X, y = many
     slow = {"SGLD": {"burn_in": 1000, "thin": 10}, "IASG": {"burn_in": 1000}}

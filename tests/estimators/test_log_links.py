@@ -72,7 +72,7 @@ def by_importance(model, X, y):
 
 
 @REGRESSOR
-@pytest.mark.quick("Poisson", "Gamma")
+@pytest.mark.quick("Gamma")
 def test_moments_are_those_of_the_posterior(cls, seed):
     X, y = simulated(cls, 60, seed)
     model = cls(prior_precision=1.0, random_state=seed).fit(X, y)
@@ -115,7 +115,7 @@ def test_under_a_weak_prior_of_many_rows_it_is_the_twin(cls, twin, power):
 
 
 @REGRESSOR
-@pytest.mark.quick("Poisson", "Gamma")
+@pytest.mark.quick("Poisson")
 def test_streams_end_where_all_rows_do(cls):
     X, y = simulated(cls, 1000)
     stream = cls(prior_precision=1.0, random_state=0)

@@ -215,6 +215,7 @@ def test_without_intercept(binary):
 # -- exact weights ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_weights_are_repetitions_in_distribution(binary, seed):
     """With minibatches: weighted rows have the posterior of repeated ones."""
     X, y = binary

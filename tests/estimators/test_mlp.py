@@ -226,6 +226,7 @@ def test_a_stream_after_a_fit_begins_at_the_mean_of_weighted_draws(iris):
 # -- alpha by the Stein ratio -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_alpha_is_chosen_by_the_stein_ratio(iris, monkeypatch):
     monkeypatch.setattr("skbayes_sg.chains.tuning._SETTLING", 60)
     monkeypatch.setattr("skbayes_sg.chains.tuning._STEPS", 50)

@@ -81,6 +81,7 @@ def test_langevin_by_name_runs_until_its_slowest_direction_has_mixed():
     assert (found_sd / sd > 1 - 4 / np.sqrt(ess)).all()
 
 
+@pytest.mark.slow
 def test_averages_by_name_warn_where_the_sandwich_is_not_the_posterior():
     """Only the prior knows the common shift of three classes; rows have no noise there."""
     X, y = load_iris(return_X_y=True)

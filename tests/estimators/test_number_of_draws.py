@@ -194,6 +194,7 @@ def test_callbacks_see_each_round_and_end_it(at, asked):
     assert {progress.n_draws for progress in ends.seen} == asked
 
 
+@pytest.mark.slow
 def test_a_killed_fit_goes_on_to_the_same_number_of_draws(tmp_path, monkeypatch):
     """Where the draws would be enough before it, too."""
     figures = fitted().diagnostics_

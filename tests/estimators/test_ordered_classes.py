@@ -120,6 +120,7 @@ def test_levels_that_no_row_has_are_classes():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
 def test_a_fold_may_lack_a_rare_level():
     X, y = simulated(90, seed=4)
     y = np.append(y, 3)
@@ -239,6 +240,7 @@ def test_summary_has_thresholds_in_the_units_of_the_columns():
         model.summary(reference="low")
 
 
+@pytest.mark.slow
 def test_streams_end_where_all_rows_do():
     X, y = simulated(1000)
     stream = BayesianOrdinalClassifier(prior_precision=1.0, random_state=0)

@@ -263,6 +263,7 @@ def test_networks(model, monkeypatch):
     assert path.sgd_em_warnings
 
 
+@pytest.mark.slow
 def test_the_display_shows_both_points():
     """Open marks of two shapes, so that neither hides the other where they agree."""
     X, y = (part[:100] for part in rows_of_the_figures("informative"))

@@ -227,6 +227,7 @@ def test_the_drift_goes_on_out_of_a_pickle():
 
 
 @EACH
+@pytest.mark.quick("logistic", "linear")
 def test_log_losses_of_a_model_that_is_right_are_as_predicted(name, seed):
     """In units of the predicted standard deviation, over chunks."""
     chunks = list(chunks_of(name, 60, 30, seed, n_features=2))

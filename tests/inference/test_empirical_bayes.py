@@ -396,6 +396,7 @@ def test_degenerate_data_end_in_a_finite_precision_and_a_warning(case, message):
     assert np.isfinite(model.draws_).all()
 
 
+@pytest.mark.slow
 def test_a_path_that_still_moves_says_so():
     X, y = (part[:300] for part in rows_of_the_figures("weak"))
     X = X[:, :8]

@@ -96,6 +96,7 @@ def test_samplers_by_name_sample_the_precision_too(sampler, seed):
 
 
 @pytest.mark.parametrize("sampler", [None, "hmc"])
+@pytest.mark.quick("hmc")
 def test_hmc_by_name_has_the_tails_of_few_separable_rows_too(sampler, seed):
     """One coefficient, whose distribution quadrature knows; its tail is far from normal."""
     X, y = np.array([[-1.3], [-0.8], [-0.4], [0.5], [0.9], [1.1]]), np.repeat([0, 1], 3)

@@ -147,6 +147,7 @@ def test_standard_deviations_are_right_where_the_model_is_not(name):
 
 @IGNORED
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.quick("Gamma valley", "ordinal")
 def test_rows_that_are_not_read_again_have_it_at_the_mode(name, monkeypatch):
     cls, X, y, *_ = case(name)
     whole = cls(**FEW).fit(X, y).posterior_.distribution

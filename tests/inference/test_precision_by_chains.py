@@ -63,6 +63,7 @@ def test_it_is_where_the_evidence_is_largest(no_matrix, noise, seed):
     assert width / 3 < learned.uncertainty[0] < 3 * width
 
 
+@pytest.mark.slow
 def test_it_is_within_what_is_sampled_where_a_matrix_serves(monkeypatch, seed):
     rng = np.random.default_rng(seed)
     X = collinear(300, 12, rng, 0.2)

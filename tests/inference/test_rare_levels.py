@@ -152,6 +152,7 @@ def test_standard_deviations_of_rare_levels(number):
     assert np.abs(ratio - 1).max() < 5 * np.sqrt(0.5 / ess)
 
 
+@pytest.mark.slow
 def test_no_chain_starts_so_far_up_a_wall_that_it_flies_off():
     """One that did was 18 standard deviations out in the tail after burn-in, and R-hat 1.06."""
     X, y = one_hot(10)

@@ -380,6 +380,7 @@ def test_a_gaussian_posterior_is_exact_for_every_batch_size(whiten, batch_size, 
     assert np.abs(z_scores(draws.mean(axis=(1, 2)), mean)).max() < 5
 
 
+@pytest.mark.slow
 def test_normal_inverse_gamma_posterior_of_sixty_rows(regression, seed):
     """Coefficients and log noise variance against their exact moments, by draws."""
     mine = anchored(regression)

@@ -359,6 +359,7 @@ def test_more_columns_than_a_matrix_has_run_under_groups(seed):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("looks", [1, 2, 9])
+@pytest.mark.quick("2")
 def test_chains_go_on_from_where_the_time_is_up_in_a_round_of_burn_in(monkeypatch, looks):
     """By a clock that stands until it has been looked at so many times."""
     left = iter(range(looks))

@@ -66,6 +66,7 @@ def quadrature(X, y, noise_variance, intercept, rate=0.5 / 0.7, shape=0.5, noise
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("noise_variance", [None, 4.0])
+@pytest.mark.quick("4.0-True", "None-False")
 def test_draws_and_moments_are_those_of_quadrature(noise_variance, intercept):
     posterior, anchor, _ = bound(noise_variance, intercept)
     target = ChainTarget(Closed(posterior, anchor, PRECISION))

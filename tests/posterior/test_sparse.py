@@ -44,6 +44,7 @@ def quiet(model, *data):
         return model.fit(*data)
 
 
+@pytest.mark.slow
 def test_nothing_of_rows_times_columns_is_made():
     X, y = rare(1500, 40_000, entries=3)  # 480 MB if dense
     few = SHORT | {"n_chains": 2, "n_draws": 4}

@@ -255,6 +255,7 @@ def test_columns_far_from_zero_have_a_start_near_the_mode():
     assert model.noise_variance_ == pytest.approx(y.var(), rel=0.2)
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_precisions_that_chains_sample():
     X, y, _ = random_intercepts()
     with warnings.catch_warnings(action="error"):

@@ -300,6 +300,7 @@ with sklearn.config_context(array_api_dispatch=True):
 """
 
 
+@pytest.mark.slow
 def test_arrays_of_other_libraries_become_those_of_numpy():
     """Also where scikit-learn would hand them on (array_api_dispatch)."""
     run = subprocess.run(

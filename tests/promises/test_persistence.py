@@ -293,6 +293,7 @@ def test_a_pipeline_of_a_data_frame_with_callbacks_comes_out_of_skops():
 
 
 @EVERY
+@pytest.mark.quick("BayesianLogisticRegression", "BayesianMLPClassifier")
 def test_a_model_resumes_out_of_skops(model):
     io = pytest.importorskip("skops.io")
     one = fitted(clone(model).set_params(warm_start=True, sampler=SGFS(batch_size=20)))

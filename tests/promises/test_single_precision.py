@@ -121,6 +121,7 @@ def test_offsets_leave_the_precision_of_the_rows(kind):
 @pytest.mark.parametrize(
     "kind", [BayesianLinearRegression, BayesianRobustRegressor, BayesianMLPRegressor]
 )
+@pytest.mark.quick("BayesianLinearRegression", "BayesianMLPRegressor")
 def test_offsets_far_from_zero_keep_their_digits(kind):
     """Steps of float32 at 4e9 are 256."""
     offset = 4e9 + 100 * Z

@@ -57,7 +57,6 @@ NUMBERS = ETA + RNG.standard_normal(N)
 ONE_A_PATH = (  # all others take one of these paths through a fit
     "logistic, balanced",
     "linear",
-    "robust",
     "Poisson",
     "negative binomial",
     "binomial",

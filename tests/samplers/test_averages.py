@@ -242,6 +242,7 @@ def test_noise_from_few_single_rows_is_said_with_the_error_of_variances():
     assert not sampler.report(state).warnings
 
 
+@pytest.mark.slow
 def test_iasg_with_one_row_averages_over_a_pass():
     known = KnownGaussian(misspecified=False, prior_precision=1e-3)
     sampler = IASG(batch_size=1)
@@ -379,6 +380,7 @@ def test_the_score_of_the_noise_variance_is_that_of_the_package():
     np.testing.assert_allclose(found, np.var(y**2, ddof=1) * np.exp(-2 * rho) / 4)
 
 
+@pytest.mark.slow
 def test_a_chain_of_the_posterior_averages_the_score_covariance_over_it(seed):
     """V_T of a chain against its mean over the posterior, for one data set."""
     X, y = logistic_data(200, 1)

@@ -26,6 +26,7 @@ def run(sampler, posterior, seed, n_chains=32, n_draws=400, burn_in=200, theta=N
 @pytest.mark.parametrize(
     "sampler", [HMC(), HMC(3), HMC(structure="diag"), HMC(single_gradients=True)], ids=str
 )
+@pytest.mark.quick("HMC()", "HMC(single_gradients=True)")
 def test_a_gaussian_is_sampled_exactly(sampler, seed):
     known = KnownGaussian(n_rows=40)
     chain = run(sampler, known.posterior, seed)

@@ -45,6 +45,7 @@ def test_values_are_finite_numbers_or_refused_by_name():
     ],
     ids=["step_size", "alpha"],
 )
+@pytest.mark.quick("step_size")
 def test_draws_of_the_bold_half_of_a_cycle_do_not_count(sampler):
     X, y = load_iris(return_X_y=True)
     model = BayesianMLPClassifier(

@@ -268,6 +268,7 @@ def test_the_distribution_is_the_posteriors_however_little_noise_the_gradient_ha
 
 
 @pytest.mark.parametrize("sampler", [ConstantSGD(), ConstantSGD("diag"), MomentumSGD()], ids=repr)
+@pytest.mark.quick("ConstantSGD()")
 def test_a_direction_that_only_the_prior_knows_is_drawn_from_it(sampler, seed):
     """Under 2 (Lam + M)^-1 it would swing from side to side for ever, without variance."""
     known = KnownGaussian(null=True, prior_precision=4.0)

@@ -156,6 +156,7 @@ def test_a_direction_without_data_follows_the_prior(seed):
 
 
 @pytest.mark.parametrize("structure", ["full", "diag", "block"])
+@pytest.mark.quick("full")
 def test_fewer_rows_than_the_minibatch(structure, seed):
     """No gradient noise is left: what is injected carries the variance, in steps that forget."""
     known = KnownGaussian(n_rows=30)
