@@ -360,7 +360,7 @@ def test_too_many_columns_for_a_matrix(monkeypatch):
     ],
     ids=["few draws", "slow chain", "large step", "clipped"],
 )
-@pytest.mark.quick("few draws", "large step", "clipped")
+@pytest.mark.quick("few draws", "clipped")
 def test_a_poor_fit_says_so_with_figure_and_knob(binary, model, message):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -134,6 +134,7 @@ def test_one_feature_has_no_slice():
 
 
 @pytest.mark.parametrize("library", ["array", "pandas", "pyarrow", "polars"])
+@pytest.mark.quick("pandas", "array")
 def test_rows_with_gaps_are_drawn_where_they_have_both_cells(library):
     gaps = X.copy()
     gaps[::5, 0], gaps[1::7, 1], gaps[::3, 3] = np.nan, np.nan, np.nan

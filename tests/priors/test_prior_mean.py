@@ -51,6 +51,9 @@ MEAN = np.array([2.0, -1.0, 0.0])
     ],
     ids=str,
 )
+@pytest.mark.quick(
+    "{'sampler': 'hmc'}", "{'sampler': UnderdampedLangevin()}", "{'sampler': SGFS(batch_size=100)}"
+)
 def test_a_mean_is_subtracted_from_coefficients_and_their_part_from_y(parameters):
     """The same numbers but for rounding; what is learned of the precision is the same too."""
     model = BayesianLinearRegression(**SHORT, prior_precision=1.0).set_params(

@@ -54,6 +54,7 @@ def in_its_own_units(name):
 @pytest.mark.parametrize("name", MODELS)
 @given(data=st.data())
 @settings(max_examples=4)
+@pytest.mark.quick("two classes", "linear")
 def test_a_default_fit_is_the_same_for_columns_in_other_units(name, data):
     factor, shift = data.draw(st.composite(stretched)())
     model, y = MODELS[name], TARGETS[name]

@@ -325,7 +325,10 @@ def in_order(value):
 LONG = (  # half of the seconds of all
     "SGFS, diag, pilots",
     "linear, given noise",
+    "logistic, many parameters, em",
+    "logistic, refused",
     "logistic, sparse",
+    "logistic, thrown, em",
     "logistic, thrown, em, many rows",
     "mlp, cold",
     "mlp, two classes, em",

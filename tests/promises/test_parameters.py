@@ -198,6 +198,7 @@ def test_names_have_no_full_matrices_above_a_thousand_parameters():
 
 
 @EACH
+@pytest.mark.quick("BayesianLogisticRegression", "BayesianLinearRegression")
 def test_names_are_the_same_in_capitals(cls):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 2)), rng.permutation(np.arange(30) % 2 + 1)

@@ -74,9 +74,9 @@ ONE_A_PATH = (  # all others take one of these paths through a fit, and their tu
     "logistic, minibatches",
     "logistic, control variates",
     "linear",
-    "negative binomial",
-    *NETWORKS,
+    "network",
     "network, minibatches",
+    "neural regression",
 )
 
 

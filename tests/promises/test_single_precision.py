@@ -147,6 +147,7 @@ def test_no_probability_is_rounded_to_zero():
 
 
 @pytest.mark.parametrize("kind", [BayesianLinearRegression, BayesianRobustRegressor])
+@pytest.mark.quick("BayesianLinearRegression")
 def test_predictions_far_from_zero_stay_double(kind):
     """Steps of float32 at 4e9 are 256."""
     y = 4e9 + 50 * Z
@@ -163,6 +164,7 @@ def test_predictions_far_from_zero_stay_double(kind):
 @pytest.mark.parametrize(
     "kind", [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor, BayesianGammaRegressor]
 )
+@pytest.mark.quick("BayesianPoissonRegressor", "BayesianGammaRegressor")
 def test_predictions_that_overflow_are_infinite_and_say_so(kind):
     model = fitted(kind)
     slope = np.median(model.coef_samples_[..., 0])

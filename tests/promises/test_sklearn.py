@@ -288,6 +288,7 @@ def test_inside_other_meta_estimators(table, pipeline):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("of_pairs", [OneVsRestClassifier, OneVsOneClassifier])
 @pytest.mark.parametrize("first", ["fit", "partial_fit"])
+@pytest.mark.quick("partial_fit")
 def test_chunks_reach_the_classifiers_of_pairs_of_classes(of_pairs, first):
     """Also chunks that lack classes, and after a fit."""
     rng = np.random.default_rng(0)
