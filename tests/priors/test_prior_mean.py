@@ -52,7 +52,9 @@ MEAN = np.array([2.0, -1.0, 0.0])
     ids=str,
 )
 @pytest.mark.quick(
-    "{'sampler': 'hmc'}", "{'sampler': UnderdampedLangevin()}", "{'sampler': SGFS(batch_size=100)}"
+    "{'sampler': 'hmc'}",
+    "{'sampler': SGFS(batch_size=100)}",
+    "{'prior_precision': VariationalEM(n_updates=16)}",
 )
 def test_a_mean_is_subtracted_from_coefficients_and_their_part_from_y(parameters):
     """The same numbers but for rounding; what is learned of the precision is the same too."""
