@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaln, polygamma, psi
+from scipy.special import gammainc, gammaln, psi, zeta
 
 from skbayes_sg.data.rows import Data
 from skbayes_sg.models.base import notices_of_means
@@ -66,8 +66,8 @@ class Gamma(LogLink):
 
     def expected(self, outputs: NDArray) -> NDArray:
         """Of eta nu, of a nu^2 psi'(nu) - nu; between them nothing."""
-        nu = np.exp(-outputs[:, 1])
-        return diagonal(nu, information_of_shape(nu))
+        nu = np.exp(-once(outputs[:, 1]))
+        return diagonal(np.broadcast_to(nu, outputs[:, 1].shape), information_of_shape(nu))
 
     def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
         nu, excess = np.exp(-outputs[:, 1]), np.expm1(np.log(y) - outputs[:, 0])
@@ -82,7 +82,7 @@ class Gamma(LogLink):
         eta, a = self.outputs(theta, X, np.float64)[0]
         nu = np.exp(-a)
         mean = nu + (1 - nu) * psi(nu) + gammaln(nu) + eta + a
-        return mean, (nu - 1) ** 2 * polygamma(1, nu) - nu + 2
+        return mean, (nu - 1) ** 2 * trigamma(nu) - nu + 2
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
         nu = np.exp(-outputs[:, 1])
@@ -129,4 +129,9 @@ def of_perfect_rows(nu: NDArray) -> tuple[NDArray, NDArray]:
 def information_of_shape(nu: NDArray) -> NDArray:
     """nu^2 psi'(nu) - nu: of the logarithm of the shape of a Gamma variable."""
     # from a shape of a million on rounding is more than the limit leaves out
-    return np.where(nu > 1e6, 0.5, nu**2 * polygamma(1, nu) - nu)
+    return np.where(nu > 1e6, 0.5, nu**2 * trigamma(nu) - nu)
+
+
+def trigamma(x: NDArray) -> NDArray:
+    """Second derivative of log Gamma: `polygamma` of SciPy computes psi beside it."""
+    return zeta(2.0, x)

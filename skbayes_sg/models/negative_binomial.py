@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, gammainc, gammaln, polygamma, psi
+from scipy.special import betainc, gammainc, gammaln, psi
 
 from skbayes_sg.data.rows import Data
-from skbayes_sg.models.gamma import diagonal, information_of_shape
+from skbayes_sg.models.gamma import diagonal, information_of_shape, trigamma
 from skbayes_sg.models.log_link import LogLink, sums_of_means
 from skbayes_sg.models.predictor import once
 
@@ -66,14 +68,14 @@ class NegativeBinomial(LogLink):
         """log(Gamma(y + r) / (Gamma(r) y!)) + y (eta + a) - (y + r) log(1 + phi mu)"""
         eta, a = outputs[:, 0], once(outputs[:, 1])
         r, log_share = np.exp(-a), np.logaddexp(0.0, eta + a)
-        rising = gammaln(y + r) - gammaln(r)
+        rising = _of_sum(gammaln, y, r) - gammaln(r)
         return rising - gammaln(y + 1) + y * (eta + a) - (y + r) * log_share
 
     def residual(self, outputs: NDArray, y: NDArray) -> NDArray:
         """(y - mu) / (1 + phi mu), and -r (psi(y + r) - psi(r) - log(1 + phi mu)) + that of eta"""
         mu, phi = np.exp(outputs[:, 0]), np.exp(once(outputs[:, 1]))
         of_eta = (y - mu) / (1 + phi * mu)
-        rising = psi(y + 1 / phi) - psi(1 / phi) - np.log1p(phi * mu)
+        rising = _of_sum(psi, y, 1 / phi) - psi(1 / phi) - np.log1p(phi * mu)
         return np.stack([of_eta, of_eta - rising / phi], axis=1)
 
     def expected(self, outputs: NDArray) -> NDArray:
@@ -82,20 +84,20 @@ class NegativeBinomial(LogLink):
         Its exact limits are ``mu^2 / (2 r (r + 1))`` for small mu, and that of the Gamma
         distribution for large mu; between them their roots are added as resistances are.
         """
-        mu, phi = np.exp(outputs[:, 0]), np.exp(outputs[:, 1])
+        mu, phi = np.exp(outputs[:, 0]), np.exp(once(outputs[:, 1]))
         r = 1 / phi
         few = mu * phi / np.sqrt(2 * (1 + phi))
         many = np.sqrt(information_of_shape(r))
         return diagonal(mu / (1 + phi * mu), (few * many / (few + many)) ** 2)
 
     def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
-        mu, phi = np.exp(outputs[:, 0]), np.exp(outputs[:, 1])
+        mu, phi = np.exp(outputs[:, 0]), np.exp(once(outputs[:, 1]))
         r, share = 1 / phi, phi * mu / (1 + phi * mu)
         of_eta, of_a = self.residual(outputs, y).swapaxes(0, 1)
         found = np.empty((len(mu), 2, 2, mu.shape[-1]), mu.dtype)
         found[:, 0, 0] = (mu + share * (y - mu)) / (1 + phi * mu)
         found[:, 0, 1] = found[:, 1, 0] = of_eta * share
-        bend = polygamma(1, y + r) - polygamma(1, r)
+        bend = _of_sum(trigamma, y, r) - trigamma(r)
         found[:, 1, 1] = of_a - of_eta * (1 - share) - share * r - r**2 * bend
         return found
 
@@ -120,3 +122,11 @@ class NegativeBinomial(LogLink):
         q = np.exp(once(outputs[:, 1])) * mu
         variance, square = mu * (1 + q), 6 * q * (1 + q)
         return np.stack([mu, variance, variance * (1 + 2 * q), variance * (1 + square)])
+
+
+def _of_sum(function: Callable[[NDArray], NDArray], y: NDArray, r: NDArray) -> NDArray:
+    """A function of y + r, (chains, n): of counts that many rows share it is computed once."""
+    most = y.max(initial=0)
+    if r.shape[-1] > 1 or y.ndim > 1 or 2 * most >= len(y):
+        return function(y + r)
+    return function(np.arange(most + 1) + r)[:, y.astype(np.intp)]

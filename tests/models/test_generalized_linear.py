@@ -146,3 +146,17 @@ def test_with_hardly_any_dispersion_counts_are_those_of_poisson():
     expected = poisson.value(outputs, y), poisson.residual(outputs[:, :1], y)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("counts", [RNG.poisson(3, 400), RNG.poisson(3000, 400)])
+@pytest.mark.parametrize("shared", [True, False])
+def test_counts_that_rows_share_change_nothing(counts, shared):
+    """Of every row by itself, whose count is none that others share."""
+    model, n, rng = NegativeBinomial(2), 400, np.random.default_rng(1)
+    outputs = rng.normal(size=(3, 2, n))
+    outputs[:, 1] = outputs[:, 1, :1] if shared else outputs[:, 1]
+    y = counts.astype(float)
+    for name in ("value", "residual", "observed_at"):
+        of_all = getattr(model, name)(outputs.copy(), y)
+        one = [getattr(model, name)(outputs[..., i : i + 1].copy(), y[i : i + 1]) for i in range(n)]
+        np.testing.assert_array_equal(of_all, np.concatenate(one, axis=-1))
