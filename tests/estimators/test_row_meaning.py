@@ -276,7 +276,8 @@ def test_predictions_ask_for_the_offset_of_the_fit():
     twice = model.predict(X, exposure=2 * EXPOSURE)
     np.testing.assert_allclose(twice, 2 * model.predict(X, exposure=EXPOSURE), rtol=1e-9)
     table = prediction_summary(model, X[:5], exposure=EXPOSURE[:5])
-    np.testing.assert_allclose(table["mean"], model.predict(X[:5], exposure=EXPOSURE[:5]))
+    apart = np.abs(table["mean"] - model.predict(X[:5], exposure=EXPOSURE[:5]))
+    assert (apart < 0.02 * table["sd"]).all()  # a few draws in place of all
     ends = model.predict_interval(X[:5], exposure=EXPOSURE[:5])
     np.testing.assert_array_equal(table[["obs_eti95_lb", "obs_eti95_ub"]], ends)
     tree = pytest.importorskip("arviz_base") and model.to_arviz(
@@ -668,7 +669,9 @@ def test_quantiles_draws_and_moments_agree(cls, y):
         if not model.model_.counts:
             assert (below < q + error).all()
     each = model.predict_draws(rows, kind="mean")
-    np.testing.assert_allclose(each.mean(axis=0), model.predict(rows), rtol=1e-6, atol=1e-6)
+    # `predict` has a few draws in place of all
+    apart = np.abs(each.mean(axis=0) - model.predict(rows))
+    assert (apart < 0.02 * each.std(axis=0)).all()
     ends = model.predict_interval(rows, kind="mean")
     np.testing.assert_allclose(ends.T, np.quantile(each, [0.025, 0.975], axis=0), rtol=1e-6)
     assert (np.diff(ends) < np.diff(model.predict_interval(rows))).all()

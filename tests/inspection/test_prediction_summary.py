@@ -57,7 +57,9 @@ def test_rows_with_words_go_through_the_steps_of_a_pipeline():
     )
     pipeline = make_pipeline(columns, BayesianPoissonRegressor(random_state=0)).fit(frame, y)
     found = prediction_summary(pipeline, frame[:6])
-    np.testing.assert_allclose(found["mean"], pipeline.predict(frame[:6]))
+    # `predict` has a few draws in place of all
+    apart = np.abs(found["mean"] - pipeline.predict(frame[:6]))
+    assert (apart < 0.02 * found["sd"]).all()
     assert (found["obs_eti95_ub"] >= np.ceil(found["mean"])).all()
 
 

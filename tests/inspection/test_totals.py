@@ -89,7 +89,7 @@ def test_sums_have_exposures_and_columns_to_group_by():
     table = totals(model, frame, by="group", exposure=years, kind="mean")
     predicted = model.predict(frame, exposure=years)
     expected = [predicted[frame["group"] == group].sum() for group in (0, 1)]
-    np.testing.assert_allclose(table["mean"], expected, rtol=1e-6)
+    assert (np.abs(table["mean"] - expected) < 0.02 * table["sd"]).all()  # of fewer draws
     with pytest.raises(ValueError, match="fitted with an offset or exposure"):
         totals(model, frame)
     with pytest.raises(ValueError, match="by must have shape"):
