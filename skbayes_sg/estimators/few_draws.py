@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from skbayes_sg.data import InMemory
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.estimators.class_probabilities import averaged
 from skbayes_sg.estimators.mixture_predictions import mixture_moments
@@ -24,7 +25,8 @@ _FEW = 128, 256, 512  # draws that are tried in turn
 _OFF = 0.0025  # of a probability of rows of the fit, half of what other rows are to be off by; and
 # of a standard deviation of y, relative to it
 _SDS = 4.0  # posterior standard deviations of a mean of y, of which it is off by no more
-_ROWS = 128  # of the fit, which tell
+_ROWS = 128  # of the fit, which tell, and as many of those that are known least
+_CANDIDATES, _SPREAD = 1024, 64  # rows out of which these are, and draws whose spread says so
 _MOST = 1 << 20  # numbers in all draws, of which any average takes no longer than a second
 
 
@@ -66,8 +68,7 @@ def few_draws(posterior: Posterior, draws: NDArray) -> FewDraws | None:
     if draws.size > _MOST:
         return None
     data, model = posterior.data.sample, posterior.model
-    rows = np.linspace(0, data.n_rows - 1, min(_ROWS, data.n_rows)).astype(int)
-    X = dense(data.load(rows).X)
+    X = _telling_rows(model, data, draws[_spaced(len(draws), _SPREAD)])
     under_all, unit = _averages(model, X, draws), np.ones((1, 1))
     if isinstance(model, Response):
         means = model.mean(model.outputs(draws, X.astype(np.float64, copy=False)))
@@ -94,6 +95,18 @@ def moved(draws: NDArray, k: int) -> NDArray:
         of_all = np.linalg.cholesky(np.cov(every.T, bias=True))
         away = solve_triangular(own, away.T, lower=True).T @ of_all.T
     return (every.mean(axis=0) + away).astype(draws.dtype)
+
+
+def _telling_rows(model: Any, data: InMemory, draws: NDArray) -> NDArray:
+    """Some evenly spaced rows, and those whose predictions vary most from draw to draw."""
+    candidates = dense(data.load(_spaced(data.n_rows, min(_CANDIDATES, data.n_rows))).X)
+    if isinstance(model, Response):
+        each = model.outputs(draws, candidates)[:, :1]
+    else:
+        each = model.predict(draws, candidates)
+    largest = np.argsort(-each.var(axis=0).max(axis=0))[:_ROWS]
+    spaced = _spaced(len(candidates), min(_ROWS, len(candidates)))
+    return candidates[np.union1d(spaced, largest)]
 
 
 def _spaced(n: int, k: int) -> NDArray:

@@ -15,6 +15,9 @@ from skbayes_sg import (
     BayesianOrdinalClassifier,
     BayesianRobustRegressor,
 )
+from skbayes_sg.data import InMemory
+from skbayes_sg.estimators.few_draws import _telling_rows
+from skbayes_sg.models import Softmax
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(600, 5))
@@ -73,6 +76,18 @@ def test_means_that_are_linear_take_one_product():
     assert fitted._few is None
     draws = fitted.predict_draws(X, kind="mean")
     np.testing.assert_allclose(fitted.predict(X), draws.mean(axis=0), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_that_are_known_least_tell_too(seed):
+    """Whatever their place, among 128 others."""
+    rng = np.random.default_rng(seed)
+    rows, model = rng.normal(size=(900, 5)), Softmax(5, 2)
+    far = rng.choice(900, 3, replace=False)
+    rows[far, 0] = 1e3 + far
+    draws = rng.normal(0, 1e-3, (64, 6))
+    found = _telling_rows(model, InMemory.of(rows, np.ones(900)), draws)
+    assert 128 <= len(found) <= 256
+    assert set(1e3 + far) <= set(found[:, 0])
 
 
 def test_a_file_holds_the_number_of_the_draws():
