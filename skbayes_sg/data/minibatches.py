@@ -38,6 +38,14 @@ class SamplingFrame(NamedTuple):
     """Size of the population (a stream's total); None: the rows are the population."""
     probability: NDArray | None = None
     """(n_rows,), of each row in a draw with replacement; None: all are equally likely."""
+    cumulative: NDArray | None = None
+    """`cumulative_of` these, where groups of chains share it."""
+
+
+def cumulative_of(probability: NDArray) -> NDArray:
+    """Probability of a row up to each but the last, which takes what is left."""
+    cumulative = np.cumsum(probability)
+    return cumulative[:-1] / cumulative[-1]
 
 
 class Minibatches:
@@ -75,7 +83,7 @@ class Minibatches:
         rng: np.random.Generator,
         n_chains: int = 1,
     ) -> None:
-        n_rows, n_total, probability = frame
+        n_rows, n_total, probability, cumulative = frame
         n_total = n_rows if n_total is None else n_total
         self.n_rows = n_rows
         self.n_chains = n_chains
@@ -85,10 +93,9 @@ class Minibatches:
         self.full_data = not replace and self.size == n_rows
         self.rng = rng
         self.noise_factor = n_total / self.size - (0.0 if replace else 1.0)
-        self._cumulative = None
-        if probability is not None:
-            cumulative = np.cumsum(probability)
-            self._cumulative = cumulative[:-1] / cumulative[-1]  # the last row takes what is left
+        self._cumulative = cumulative
+        if probability is not None and cumulative is None:
+            self._cumulative = cumulative_of(probability)
         self._ahead: NDArray | None = None
         self._before: Mapping | None = None  # state of the generator, from which they were drawn
         self._next = 0

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
+from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame, cumulative_of
 from skbayes_sg.linalg.coordinates import Coordinates, LowRank
 from skbayes_sg.posterior.base import Posterior
 from skbayes_sg.priors import Prior
@@ -184,7 +184,14 @@ class ChainTarget(Target):
         q, m = self.anchor.probability, self.anchor.pool_size
         if batch_size >= m:
             return Minibatches(SamplingFrame(m, None, q), m, False, rng)
-        return Minibatches(SamplingFrame(m, self.n_total, q), batch_size, True, rng)
+        frame = SamplingFrame(m, self.n_total, q, self._cumulative)
+        return Minibatches(frame, batch_size, True, rng)
+
+    @cached_property
+    def _cumulative(self) -> NDArray:
+        """One array for all groups, of which a file then has one."""
+        assert self.anchor is not None
+        return cumulative_of(self.anchor.probability)
 
     def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         if self.joint is None:
