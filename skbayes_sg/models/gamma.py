@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaln, psi, zeta
+from scipy.special import gammainc, gammaln, polygamma, psi, zeta
 
 from skbayes_sg.data.rows import Data
 from skbayes_sg.models.base import notices_of_means
@@ -82,7 +82,7 @@ class Gamma(LogLink):
         eta, a = self.outputs(theta, X, np.float64)[0]
         nu = np.exp(-a)
         mean = nu + (1 - nu) * psi(nu) + gammaln(nu) + eta + a
-        return mean, (nu - 1) ** 2 * trigamma(nu) - nu + 2
+        return mean, (nu - 1) ** 2 * polygamma(1, nu) - nu + 2
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
         nu = np.exp(-outputs[:, 1])
