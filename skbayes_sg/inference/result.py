@@ -102,6 +102,18 @@ class Fit:
         return np.exp(ell).reshape(*eta.shape[:2], -1)
 
 
+def held_in_single_precision(draws: NDArray) -> NDArray:
+    """Draws in their precision, rounded to numbers of single precision where files hold these.
+
+    Moments of them are as precise as before. They stay as they are where rounding would blur them,
+    and where draws are too few to tell.
+    """
+    n_chains, n_draws, dim = draws.shape
+    if n_chains * n_draws < 2 * dim:
+        return draws
+    return in_single_precision(draws).astype(draws.dtype)
+
+
 def in_single_precision(draws: NDArray) -> NDArray:
     """Draws (chains, draws, D) rounded to float32, or as they are where that would blur them.
 

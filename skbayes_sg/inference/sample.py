@@ -37,7 +37,12 @@ from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.options import Fingerprint, Options
 from skbayes_sg.inference.plan import Plan, Watcher
 from skbayes_sg.inference.precision import as_learned
-from skbayes_sg.inference.result import Fit, Ran, in_single_precision
+from skbayes_sg.inference.result import (
+    Fit,
+    Ran,
+    held_in_single_precision,
+    in_single_precision,
+)
 from skbayes_sg.inference.warm_up import choose, prepare
 from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior
@@ -297,7 +302,8 @@ def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
         learned = as_learned(learned.sampled, posterior.prior, path, learned.uninformed)
         eta = eta.astype(np.float32)
 
-    draws = in_single_precision(draws) if draws.nbytes > _LARGE_DRAWS else draws
+    rounded = in_single_precision if draws.nbytes > _LARGE_DRAWS else held_in_single_precision
+    draws = rounded(draws)
     model, prior = posterior.model, posterior.prior
     ran = Ran(stopped.sampler, stopped.reason, stopped.states[0].t, *stopped.length)
     return Fit(stopped, model, prior, draws, weights, n_passes, learned, scales, eta, ran=ran)

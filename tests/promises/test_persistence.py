@@ -87,6 +87,26 @@ def test_the_file_of_a_default_fit_is_less_than_a_megabyte():
     assert len(pickle.dumps(model)) / 1e6 < 0.85
 
 
+def test_a_file_holds_draws_in_single_precision_and_a_reader_gets_the_same_numbers():
+    model = BayesianLogisticRegression(random_state=0).fit(X, LABELS)
+    file = pickle.dumps(model)
+    kept = pickle.loads(file)
+    assert model.draws_.dtype == kept.draws_.dtype == np.float64
+    np.testing.assert_array_equal(kept.draws_, model.draws_)
+    assert kept._fit.draws is kept.draws_
+    assert len(file) < 1.5 * model.draws_.nbytes
+
+
+@pytest.mark.parametrize(("rows", "length"), [(X + 1e5, {}), (X, {"n_chains": 2, "n_draws": 4})])
+def test_draws_that_would_be_blurred_or_too_few_to_tell_stay_double(rows, length):
+    """A column far from zero has a coefficient that moves with the intercept."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BayesianLogisticRegression(random_state=0, **length).fit(rows, LABELS)
+    assert (model.draws_ != model.draws_.astype(np.float32)).any()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).draws_, model.draws_)
+
+
 def test_many_draws_are_single_and_go_on_as_those_of_one_fit(monkeypatch):
     """The chains are in double precision."""
     double = fitted(clone(MODELS[0]).set_params(prior_precision=1.0, n_draws=20))
