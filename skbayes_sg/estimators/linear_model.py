@@ -163,7 +163,8 @@ class LinearModel(BayesianEstimator):
     posterior_ : FittedPosterior
         Normal approximation of the posterior: `mean`, `covariance`, `precision`. It may be the
         `prior` of another fit, and `partial_fit` goes on from it. It does not depend on the draws;
-        above 1,000 parameters it has their means and variances.
+        above 1,000 parameters it has their means and variances. Where that takes several passes
+        over few rows it is computed when its numbers are read, from a copy of the rows.
     prior_precision_path_ : array of shape (updates, blocks), where the prior was learned
         Path of the precisions: those on the way to the last, or geometric means over groups of
         chains.
