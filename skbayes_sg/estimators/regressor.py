@@ -222,7 +222,9 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         less, and so a new y has none. Its `std` is that of the normal distribution whose central
         interval of 95 % is as wide as that of y.
         """
-        mixture = self._mixture(X, offset, exposure, average=True)
+        # a width in place of a variance is that of all draws
+        average = not return_std or self._family.has_variance
+        mixture = self._mixture(X, offset, exposure, average)
         mean, sd, spread = self._moments(mixture, return_std)
         warn_of_overflow(sd)
         mean = in_precision(mean, mixture.dtype, spread)

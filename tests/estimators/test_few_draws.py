@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, ndtri
 from sklearn.base import clone
 
 from skbayes_sg import (
@@ -17,7 +17,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.few_draws import _telling_rows
-from skbayes_sg.models import Softmax
+from skbayes_sg.models import Gamma, Softmax
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(600, 5))
@@ -131,3 +131,13 @@ def test_a_stream_and_fewer_draws_predict_by_their_own(tmp_path):
     fitted.partial_fit(X[500:], y[500:])
     assert fitted._few is None
     assert np.abs(fitted.predict_proba(X) - before).max() > 1e-6
+
+
+def test_a_width_in_place_of_a_variance_is_that_of_all_draws(monkeypatch):
+    """Of a family whose variance may not be finite, and whose mean is not linear."""
+    fitted = BayesianGammaRegressor(random_state=0).fit(X, RNG.gamma(2, np.exp(X[:, 0])))
+    assert fitted._few.count is not None
+    monkeypatch.setattr(Gamma, "has_variance", False)
+    _, sd = fitted.predict(X[:5], return_std=True)
+    ends = fitted.predict_interval(X[:5], 0.95)
+    np.testing.assert_allclose(sd, np.diff(ends)[:, 0] / (2 * ndtri(0.975)), rtol=1e-9)
