@@ -8,7 +8,7 @@ a level that has no column is known to be one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -51,6 +51,10 @@ class Factor:
         """Number of the level of each label, (n,); `UNSEEN` for others."""
         number = {level: code for code, level in enumerate(self.levels)}
         return np.fromiter((number.get(each, UNSEEN) for each in labels), np.intp, len(labels))
+
+    def columns_at(self, codes: NDArray) -> NDArray:
+        """Of the levels of these codes, (n,); `NONE` where there is none."""
+        return np.append(np.array(self.columns, np.int32), NONE)[codes]
 
     def some(self, codes: Sequence[int]) -> Factor:
         """With the levels of some codes alone."""
@@ -96,11 +100,15 @@ class Design:
         Of each column of categories.
     names : tuple of str
         Of the columns of the frame, or x0, x1, ...
+    slopes : dict of (int, int) to Factor
+        Of a column of numbers and one of categories: columns that hold the number in rows of one
+        level each, and zeros elsewhere.
     """
 
     numbers: dict[int, int]
     factors: dict[int, Factor]
     names: tuple[str, ...] = field(repr=False)
+    slopes: dict[tuple[int, int], Factor] = field(default_factory=dict)
 
     @classmethod
     def of(cls, X: Any, categorical: Sequence[int], flat: Sequence[str] = ()) -> Design:
@@ -130,11 +138,37 @@ class Design:
             start += len(own)
         return cls(numbers, factors, names)
 
+    def with_slopes(self, pairs: Sequence[tuple[int, int]]) -> Design:
+        """With slopes by level, of the numbers of a column by the levels of another one.
+
+        Raises
+        ------
+        ValueError
+            If the columns of a pair are not one of numbers and one of categories.
+        """
+        slopes, start = {}, self.n_columns
+        for number, column in pairs:
+            if number not in self.numbers or column not in self.factors:
+                raise ValueError(
+                    f"prior_groups: {self.names[number], self.names[column]!r} must be a column of "
+                    "numbers, whose slope differs, and a factor, between whose levels it does"
+                )
+            levels = self.factors[column].levels
+            name = f"{self.names[number]}:{self.names[column]}"
+            slopes[number, column] = Factor(name, (), ()).with_levels(levels, start)
+            start += len(levels)
+        return replace(self, slopes=slopes)
+
+    @property
+    def all_factors(self) -> list[Factor]:
+        """Factors, and slopes by their levels."""
+        return [*self.factors.values(), *self.slopes.values()]
+
     @property
     def n_columns(self) -> int:
         """Of the matrix."""
-        factors = self.factors.values()
-        return len(self.numbers) + sum(at != NONE for each in factors for at in each.columns)
+        of_levels = sum(at != NONE for factor in self.all_factors for at in factor.columns)
+        return len(self.numbers) + of_levels
 
     @property
     def column_names(self) -> list[str]:
@@ -142,7 +176,7 @@ class Design:
         found = [""] * self.n_columns
         for column, at in self.numbers.items():
             found[at] = self.names[column]
-        for factor in self.factors.values():
+        for factor in self.all_factors:
             for at, name in zip(factor.columns, factor.names, strict=True):
                 if at != NONE:
                     found[at] = name
@@ -158,10 +192,15 @@ class Design:
         return tuple(found)
 
     def spread(self, values: NDArray) -> NDArray:
-        """Numbers of the columns of the frame, on the last axis, as those of the matrix."""
+        """Numbers of the columns of the frame, on the last axis, as those of the matrix.
+
+        Slopes by level have that of their column of numbers.
+        """
         found = np.empty((*values.shape[:-1], self.n_columns))
         for column in range(len(self.names)):
             found[..., list(self.columns_of(column))] = values[..., [column]]
+        for (number, _), factor in self.slopes.items():
+            found[..., list(factor.columns)] = values[..., [number]]
         return found
 
     def matrix(self, X: Any, numbers: NDArray) -> tuple[sparse.csr_array, dict[str, NewLevels]]:
@@ -171,21 +210,29 @@ class Design:
         for each of them that is not zero, and one for each factor.
         """
         n_rows, n_numbers = numbers.shape
-        width = n_numbers + len(self.factors)
+        width = n_numbers + len(self.factors) + len(self.slopes)
         values = np.ones((n_rows, width), numbers.dtype)
         values[:, :n_numbers] = numbers
         columns = np.empty((n_rows, width), np.int32)
         columns[:, :n_numbers] = list(self.numbers.values())
-        new = {}
+        new, codes = dict[str, NewLevels](), dict[int, NDArray]()
         for place, (column, factor) in enumerate(self.factors.items(), n_numbers):
             labels = labels_of(X, column)
-            codes = factor.codes(labels)
-            (unseen,) = np.nonzero(codes == UNSEEN)
+            codes[column] = factor.codes(labels)
+            (unseen,) = np.nonzero(codes[column] == UNSEEN)
             new[factor.name] = NewLevels(unseen, [labels[row] for row in unseen])
             _require_same_kind(factor, new[factor.name].labels)
-            at = np.append(np.array(factor.columns, np.int32), NONE)[codes]
+            at = factor.columns_at(codes[column])
             columns[:, place] = np.maximum(at, 0)
             values[at == NONE, place] = 0.0  # which is left out
+        place_of = {column: place for place, column in enumerate(self.numbers)}
+        for place, ((number, column), factor) in enumerate(
+            self.slopes.items(), n_numbers + len(self.factors)
+        ):
+            at = factor.columns_at(codes[column])
+            columns[:, place] = np.maximum(at, 0)
+            values[:, place] = np.where(at == NONE, 0.0, numbers[:, place_of[number]])
+            new[factor.name] = new[self.factors[column].name]
         kept = values != 0
         ends = np.append(0, np.cumsum(kept.sum(axis=1)))
         found = sparse.csr_array(
@@ -196,12 +243,17 @@ class Design:
 
     def with_levels_of(self, X: Any) -> Design:
         """With columns, behind all others, for levels that are not there yet."""
-        factors, start = dict(self.factors), self.n_columns
+        start = self.n_columns
+        factors, slopes = dict(self.factors), dict(self.slopes)
         for column, factor in self.factors.items():
-            new = [level for level in in_order(labels_of(X, column)) if level not in factor.levels]
+            new = in_order(set(labels_of(X, column)).difference(factor.levels))
             factors[column] = factor.with_levels(new, start)
             start += len(new)
-        return replace(self, factors=factors)
+            for pair, of_slopes in self.slopes.items():
+                if pair[1] == column:
+                    slopes[pair] = of_slopes.with_levels(new, start)
+                    start += len(new)
+        return replace(self, factors=factors, slopes=slopes)
 
 
 def labels_of(X: Any, column: int) -> list[Any]:
@@ -213,7 +265,7 @@ def labels_of(X: Any, column: int) -> list[Any]:
     return labels
 
 
-def in_order(labels: Sequence[Any]) -> list[Any]:
+def in_order(labels: Iterable[Any]) -> list[Any]:
     """The different labels, sorted: numbers first, then text, `MISSING` last."""
     return sorted(set(labels), key=_rank)
 

@@ -37,7 +37,7 @@ from skbayes_sg.estimators.categorical import (
     categorical_columns,
     validated,
 )
-from skbayes_sg.estimators.coefficient_prior import flat_columns
+from skbayes_sg.estimators.coefficient_prior import flat_columns, slopes_of
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.few_draws import FewDraws
 from skbayes_sg.estimators.foreign_parameters import SignatureOfInit, require_known_parameters
@@ -47,7 +47,7 @@ from skbayes_sg.estimators.new_levels import Levels, new_levels_of, with_new_lev
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.one_hot import Tally, warnings_of
 from skbayes_sg.estimators.out_of_core import Method, design_of, is_out_of_core, validate_columns
-from skbayes_sg.frames import require_no_dates, select, text_columns
+from skbayes_sg.frames import is_frame, require_no_dates, select, text_columns
 from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.plan import Plan
@@ -280,8 +280,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         design, new, of_numbers = self._design, dict[str, NewLevels](), X
         if reset:
             categorical = categorical_columns(self.categorical_features, X)
-            flat = flat_columns(getattr(self, "prior_groups", None))
-            design = Design.of(as_table(X), categorical, flat) if categorical else None
+            asked = getattr(self, "prior_groups", None)
+            design = None
+            if categorical:
+                design = Design.of(table := as_table(X), categorical, flat_columns(asked))
+                names = list(design.names) if is_frame(table) else None
+                design = design.with_slopes(slopes_of(asked, names, len(design.names)))
             if isinstance(prior := getattr(self, "prior", None), FittedPosterior):
                 design = prior.design_of(as_table(X)) or design
         if design is not None:
@@ -330,8 +334,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 raise RowsNeededError(
                     f"sampler={self.sampler!r}, unlike None, visits rows at each step"
                 )
-            flat = flat_columns(getattr(self, "prior_groups", None))
-            self._design = design_of(self.categorical_features, flat, X)
+            asked = getattr(self, "prior_groups", None)
+            design = design_of(self.categorical_features, flat_columns(asked), X)
+            if design is not None:
+                pairs = slopes_of(asked, list(design.names), len(design.names))
+                design = design.with_slopes(pairs)
+            self._design = design
             validate_columns(self, X, reset=True)
             posterior, attributes = self._bind_blocks(X, y, metadata)
             self._sample(posterior, X, y, metadata, attributes)
@@ -520,7 +528,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Of a data frame's factors new levels are known as such.
         """
-        known = () if self._design is None else self._design.factors.values()
+        known = () if self._design is None else self._design.all_factors
         twin = copy.copy(self)
         twin._levels = {each.name: self._levels[each.name] for each in known}
         return twin

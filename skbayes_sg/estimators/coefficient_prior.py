@@ -94,6 +94,11 @@ def prior_of(
             )
     # one value may be what StandardScaler's rounding leaves, where other rows have numbers near one
     size = np.maximum(1.0, np.abs(columns.mean))
+    if estimator._design is not None:  # slopes by level are alike in the unit of all of them
+        unit = unit.copy()
+        for factor in estimator._design.slopes.values():
+            own = np.array(factor.columns)[unit[list(factor.columns)] > 0]
+            unit[own] = np.sqrt(np.mean(unit[own] ** 2)) if len(own) else 0.0
     square = (np.where(unit > 0, unit, size if streaming else HELD * size) / model.unit) ** 2
     # The first precision has as much information as one row, in units of 1 / noise variance for
     # linear regression. With many columns that is next to nothing, and the mode under it far away.
@@ -230,6 +235,7 @@ def hyperprior_of(estimator: Any) -> Hyperprior | None:
     groups = column_groups(asked, n_features, names, factors)
     if groups is not None and design is not None:
         groups = {label: design.columns_of(*columns) for label, columns in groups.items()}
+        groups |= {factor.name: factor.columns for factor in design.slopes.values()}
     return Hyperprior(groups)
 
 
@@ -258,7 +264,8 @@ def column_groups(
     if is_word(asked, "share") or (asked is None and not factors):
         return None
     if asked is None or isinstance(asked, Mapping):
-        return _of_mapping(asked or {}, n_features, names, factors)
+        of_columns = {k: each for k, each in (asked or {}).items() if not isinstance(k, tuple)}
+        return _of_mapping(of_columns, n_features, names, factors)
     if is_word(asked, "feature"):
         labels = [f"x{column}" for column in range(n_features)] if names is None else names
         return {label: (column,) for column, label in enumerate(labels)}
@@ -285,6 +292,29 @@ def flat_columns(asked: Any) -> list[str]:
     return [str(name) for name, columns in asked.items() if is_word(columns, _FLAT)]
 
 
+def slopes_of(asked: Any, names: list[str] | None, n_features: int) -> list[tuple[int, int]]:
+    """Numbers of the columns of each pair in `prior_groups`: of slopes, by the levels of a factor.
+
+    Raises
+    ------
+    ValueError
+        If a column is not there, or if slopes shall have another precision than one of their own.
+    """
+    if not isinstance(asked, Mapping):
+        return []
+    pairs = {pair: word for pair, word in asked.items() if isinstance(pair, tuple)}
+    for pair, word in pairs.items():
+        if len(pair) != 2 or not is_word(word, "own"):
+            raise ValueError(
+                f"prior_groups: {pair!r} has the value {word!r}; slopes of a column of numbers by "
+                'the levels of a factor are {("number", "factor"): "own"}'
+            )
+    return [
+        (_number(number, n_features, names), _number(factor, n_features, names))
+        for number, factor in pairs
+    ]
+
+
 def _prefix(name: str) -> str:
     before, between, _ = name.partition(_BETWEEN)
     return before if between else _REST
@@ -307,12 +337,13 @@ def _of_mapping(
 ) -> Groups:
     """Groups of columns by label, and what a word says of the column that it is given for."""
     shown: Any = [f"x{column}" for column in range(n_features)] if names is None else names
+    rest_of = _REST if _REST not in {shown[column] for column in factors} else f"{_REST} columns"
     label_of: dict[int, str | None] = {}
     for label, columns in asked.items():
         if isinstance(columns, str) and columns in _WORDS:
             found = [_number(label, n_features, names)]
             own = shown[found[0]]
-            label = {"own": own, "share": _REST, "flat": None}[columns]
+            label = {"own": own, "share": rest_of, "flat": None}[columns]
         else:
             one = isinstance(columns, str | Integral)
             found = [
@@ -339,7 +370,7 @@ def _of_mapping(
             f"{_REST!r}, which is there already; give it another name, or all its columns"
         )
     for column in rest:
-        label_of[column] = shown[column] if column in factors else _REST
+        label_of[column] = shown[column] if column in factors else rest_of
     groups: dict[str, list[int]] = {str(label): [] for label in asked if label in given}
     for column in range(n_features):
         if (label := label_of[column]) is not None:

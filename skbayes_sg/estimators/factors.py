@@ -37,14 +37,19 @@ def factors_of(estimator: Any, data: Data, streaming: bool = False) -> dict[str,
         if streaming and estimator._rows_of_columns is not None:
             so_far = estimator._rows_of_columns
             counts[: len(so_far)] += so_far
-        for factor in design.factors.values():
+        slope_of = {
+            factor.name: design.numbers[number] for (number, _), factor in design.slopes.items()
+        }
+        for factor in design.all_factors:
             present = [at == NONE or counts[at] > 0 for at in factor.columns]
             if (earlier := known.get(factor.name)) is not None:
                 present[: len(earlier.present)] = np.logical_or(
                     earlier.present, present[: len(earlier.present)]
                 ).tolist()
             levels = Levels.of(factor, _group_of(em, factor.columns), present)
-            found[factor.name] = levels._replace(given=earlier and earlier.given)
+            found[factor.name] = levels._replace(
+                slope_of=slope_of.get(factor.name), given=earlier and earlier.given
+            )
     of_groups, why = dict[str, Levels](), dict[str, str]()
     if tallies:
         by_prefix = is_word(estimator.prior_groups, "prefix")

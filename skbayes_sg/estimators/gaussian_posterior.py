@@ -234,7 +234,7 @@ class FittedPosterior:
         growth = Growth.of(before, model)
         n_outputs = self.shapes["coef"][0]
         mean, sd = np.zeros((n_outputs, growth.n_more)), np.full(growth.n_more, _FLAT)
-        for factor in design.factors.values():
+        for factor in design.all_factors:
             new = [at - n_columns for at in factor.columns if at >= n_columns]
             if (given := self.levels[factor.name].given) is not None:
                 mean[:, new], sd[new] = given[0][:, None], given[1]

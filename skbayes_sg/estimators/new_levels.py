@@ -88,7 +88,7 @@ class Levels(NamedTuple):
             labels = [UNNAMED] * len(rows)
         for k in empty:
             column = dense(features[:, [self.factor.columns[k]]]).ravel()
-            (those,) = np.nonzero(column > low[k])
+            (those,) = np.nonzero(column != low[k])
             kept = np.flatnonzero(~np.isin(rows, those))
             labels = [labels[at] for at in kept] + [self.factor.levels[k]] * len(those)
             rows = np.append(rows[kept], those)

@@ -460,3 +460,68 @@ def test_the_next_fit_has_the_columns_of_the_first():
         model.fit(ROWS, NUMBERS)
     with pytest.raises(ValueError, match="prior has other features"):
         BayesianLinearRegression(prior=model.posterior_).fit(ROWS[["age", "city"]], NUMBERS)
+
+
+# -- slopes by level ------------------------------------------------------------------------------
+
+DAYS = np.tile(np.arange(6.0), 15)
+PERSON = np.repeat(np.arange(15), 6)
+LINES = np.random.default_rng(30).standard_normal((2, 15)) * [[2.0], [0.7]]
+REACTION = 5 + DAYS + LINES[0, PERSON] + LINES[1, PERSON] * DAYS
+REACTION = REACTION + np.random.default_rng(31).standard_normal(90)
+VISITS = pd.DataFrame({"days": DAYS, "person": pd.Categorical(PERSON)})
+SLOPES = {"prior_groups": {("days", "person"): "own"}, "random_state": 0}
+
+
+def test_slopes_by_level_are_those_of_columns_of_products():
+    model = BayesianLinearRegression(**SLOPES).fit(VISITS, REACTION)
+    member = (PERSON[:, None] == np.arange(15)).astype(float)
+    columns = np.column_stack([DAYS, member, member * DAYS[:, None]])
+    groups = {"other": [0], "person": range(1, 16), "slopes": range(16, 31)}
+    products = BayesianLinearRegression(prior_groups=groups, random_state=0).fit(columns, REACTION)
+    np.testing.assert_allclose(model.coef_, products.coef_, rtol=1e-6)
+    assert model.coef_names_[[0, 1, -1]].tolist() == ["days", "person[0]", "days:person[14]"]
+    assert model.factors_["days:person"] == "slopes of 'days' by level"
+    new = pd.DataFrame({"days": [0.0, 1.0, 3.0], "person": -1})
+    zero = np.zeros((3, 31))
+    zero[:, 0] = new["days"]
+    sd, expected = (
+        each.predict(rows, return_std=True)[1] for each, rows in ((model, new), (products, zero))
+    )
+    np.testing.assert_allclose(sd, expected, rtol=0.03)
+    spread = model.summary(groups=True)["mean"]
+    np.testing.assert_allclose(
+        sd**2 - model.noise_variance_,
+        spread["person"] ** 2 + (new["days"] * spread["days:person"]) ** 2,
+        rtol=0.4,
+    )
+
+
+@quick
+def test_slopes_of_levels_that_come_late():
+    model = BayesianLinearRegression(**SLOPES)
+    for rows in np.array_split(np.arange(90), 3):
+        model.partial_fit(VISITS.iloc[rows], REACTION[rows])
+    found = of_levels(model)
+    fit = of_levels(BayesianLinearRegression(**SLOPES).fit(VISITS, REACTION))
+    assert list(found.index) == list(fit.index)
+    assert np.abs((found["mean"] - fit["mean"]) / fit["sd"]).max() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({("person", "days"): "own"}, r"\('person', 'days'\) must be a column of numbers"),
+        ({("days", "person"): "flat"}, r"\('days', 'person'\) has the value 'flat'"),
+        ({("day", "person"): "own"}, "column 'day': X has no such column"),
+    ],
+)
+def test_impossible_slopes_are_refused(asked, said):
+    with pytest.raises(ValueError, match=said):
+        BayesianLinearRegression(prior_groups=asked).fit(VISITS, REACTION)
+
+
+def test_a_factor_may_have_the_name_of_the_rest():
+    rows = VISITS.rename(columns={"person": "other"})
+    model = BayesianLinearRegression(random_state=0).fit(rows, REACTION)
+    assert list(model.prior_precision_blocks_) == ["other columns", "other"]
