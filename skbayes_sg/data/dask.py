@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data.blockwise import Reader, Source, entrywise, pieces
 from skbayes_sg.data.factors import Design, labels_of, levels_of
-from skbayes_sg.data.row_metadata import require_trials, with_known
+from skbayes_sg.data.row_metadata import RowMetadata, require_trials, with_known
 from skbayes_sg.data.rows import Batch, aligned
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.frames import with_values
@@ -36,9 +36,9 @@ class OnWorkers(Source):
     X : dask array or data frame of shape (n_rows, n_features)
         Rows of unknown number are counted, by a task for each partition.
     y : dask array or series, or array in memory, of shape (n_rows,)
-    weight : as y, or None
-    offset : as y, or of shape (n_rows, n_offsets), or None
-    trials : as y, or one number, or None
+    metadata : RowMetadata
+        The weights are as y, an offset is too, or of shape (n_rows, n_offsets), and trials are, or
+        one number.
     design : Design, optional
         Where columns of X are factors.
 
@@ -48,15 +48,9 @@ class OnWorkers(Source):
         If a column does not hold numbers, or the partitions do not match.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        y: Any,
-        weight: Any,
-        offset: Any = None,
-        trials: Any = None,
-        design: Design | None = None,
-    ) -> None:
+    def __init__(self, X: Any, y: Any, metadata: RowMetadata, design: Design | None = None) -> None:
+        known: Any = metadata
+        weight, offset, _, trials = known
         self.n_features = X.shape[1] if design is None else design.n_columns
         self.dtype, self._design = _dtype_of(X, design), design
         self._parts, lengths = _partitions(X)
@@ -110,13 +104,13 @@ def _visited(
     """The total of a partition of X, y, weights, offsets and trials; () if it has no rows."""
     X, y, weight, offset, trials = rows
     X, y = read(X, number), aligned(y)
-    n_rows = X.shape[0]
+    n_rows, dtype = X.shape[0], X.dtype
     if trials is not None:
         trials = np.asarray(trials, np.float64)
-        require_trials(trials, X.dtype)
+        require_trials(trials, dtype)
         offset = np.column_stack([0 * trials if offset is None else offset, trials])
     if offset is not None:
-        columns = np.asarray(offset, X.dtype).reshape(n_rows, -1)
+        columns = np.asarray(offset, dtype).reshape(n_rows, -1)
         X = with_known(X, columns)
     weight = None if weight is None else aligned(weight)
     for name, values in {"y": y, "sample_weight": y if weight is None else weight}.items():

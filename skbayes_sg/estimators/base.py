@@ -103,7 +103,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         which are `category` of pandas, `Categorical` and `Enum` of polars, dictionaries of Arrow.
         Or their names, their numbers, or a mask of all columns: such columns may hold text, whole
         numbers or truth values, of arrays too. Missing cells are a level of their own
-        (groups.md#groups-of-rows-and-mixed-models).
+        (groups.md#which-columns-are-factors).
     warm_start : bool, default=False
         `fit` goes on where the last fit stopped, without burn-in: the chains move as those of one
         longer fit would have. Draws of a default are matched to the gradients of their own fit.

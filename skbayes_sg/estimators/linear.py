@@ -78,7 +78,7 @@ class BayesianLinearRegression(LinearRegressor):
         the mean of this prior is that of y.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
-    prior_groups : {"feature", "prefix"}, dict or callable, optional
+    prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
     new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     categorical_features : {"from_dtype"}, list or None, default="from_dtype"
@@ -101,6 +101,8 @@ class BayesianLinearRegression(LinearRegressor):
         In single precision if they would take more than a megabyte in double.
         Posterior draws: coefficients, then intercept and log noise variance, if any.
     draw_weights_
+    factors_
+    coef_names_
     coef_, coef_std_
     intercept_
     noise_variance_ : float

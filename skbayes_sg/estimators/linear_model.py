@@ -113,18 +113,23 @@ class LinearModel(BayesianEstimator):
         some matter much more (`priors.StudentT`). Or the `posterior_` of another fit of the same
         kind, with the same features: then it stands in place of all other parameters of the prior,
         which keep their defaults.
-    prior_groups : {"feature", "prefix"}, dict or callable, optional
-        Columns that share a learned precision; by default all do. "feature": each has its own. A
-        dict has columns, by name or number, by the label of their group; columns of no group are a
-        group "other". A function maps a column's name to a label. "prefix": the part of the name
-        before "__", as `ColumnTransformer` names the levels of a factor. Levels with a precision of
-        their own are random intercepts, and the model is a hierarchical one
-        (math/priors.md#groups).
+    prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
+        Columns that share a learned precision. By default each factor of `categorical_features` is
+        a group of its own, so that its levels are random intercepts and the model is a hierarchical
+        one (math/priors.md#groups), and all numbers share one. A dict says otherwise by the name or
+        number of a column: "own", "share" with the numbers, or "flat", which does not shrink it; a
+        flat factor has no column for its first level, with which the others are compared. It also
+        has lists of columns by the label of their group, and slopes of a column by the levels of a
+        factor, ``{("days", "person"): "own"}``. "share": one precision for all. "feature": each
+        column of X has its own. A function maps a column's name to a label. "prefix": the part of
+        the name before "__", as `ColumnTransformer` names the levels of a factor.
     new_levels : {"sample", "zero", "refuse"}, default="sample"
-        What is predicted for a level of a factor of `prior_groups` that the fit never saw, which is
-        a row of zeros in its columns where each row of the fit had a one. "sample": its effect is
-        drawn from the distribution of the levels' effects, whose standard deviation each draw has.
-        "zero": the effect is zero. "refuse": a ValueError (math/priors.md#new-levels).
+        What is predicted for a level that the fit never saw. "sample": its effect is drawn from the
+        distribution of the levels' effects, whose standard deviation each draw has; each level has
+        a draw of its own, the same in every call. "zero": the effect is zero. "refuse": a
+        ValueError that names the levels. Where a factor was made into columns of zeros and ones
+        before, a row of zeros is a new level if each row of the fit had a one; `factors_` says what
+        was taken for a factor, and why others were not (math/priors.md#new-levels).
     forgetting_factor : float in (0, 1], default=1.0
         For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
         before each chunk. The prior is not forgotten. 1 forgets nothing.
@@ -150,6 +155,11 @@ class LinearModel(BayesianEstimator):
 
     Attributes
     ----------
+    factors_ : dict of str to Factor
+        Factors, with their `levels` that have rows; in words, why a group of `prior_groups` that
+        may be one is none.
+    coef_names_ : array of shape (n_features,)
+        Names of the coefficients: of the columns of X, and of a factor's levels, ``city[Rome]``.
     coef_, coef_std_ : arrays of shape (n_features,)
         Posterior means and standard deviations, in double precision whatever that of X. With more
         than two classes these and their draws are of differences to the mean over the classes, as

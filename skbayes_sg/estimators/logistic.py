@@ -40,7 +40,7 @@ class BayesianLogisticRegression(LinearClassifier):
         In place of the normal prior: one for columns of which few matter (`priors.Horseshoe`), or
         some matter much more (`priors.StudentT`). Or the `posterior_` of another fit, with the same
         features and classes: then also in place of `prior_mean` and `intercept_precision`.
-    prior_groups : {"feature", "prefix"}, dict or callable, optional
+    prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
     new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     categorical_features : {"from_dtype"}, list or None, default="from_dtype"
@@ -63,6 +63,8 @@ class BayesianLogisticRegression(LinearClassifier):
         In single precision if they would take more than a megabyte in double.
         Posterior draws: coefficients class by class, then intercepts.
     draw_weights_
+    factors_
+    coef_names_
     coef_, coef_std_ : arrays of shape (n_logits, n_features)
     intercept_ : array of shape (n_logits,)
     posterior_

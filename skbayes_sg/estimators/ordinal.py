@@ -42,7 +42,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         `prior_precision` its prior mean is that of the share of the lowest class.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
-    prior_groups : {"feature", "prefix"}, dict or callable, optional
+    prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
     new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     categorical_features : {"from_dtype"}, list or None, default="from_dtype"
@@ -62,6 +62,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
         Sorted, as everywhere in scikit-learn: the order of the columns of probabilities.
     categories_ : array of shape (n_classes,)
         The classes from the lowest to the highest.
+    factors_
+    coef_names_
     coef_, coef_std_
     thresholds_ : array of shape (n_classes - 1,)
         Posterior means.

@@ -175,7 +175,7 @@ def source_of(X: Any, y: Any, metadata: RowMetadata, design: Design | None = Non
     if in_partitions(X):
         from skbayes_sg.data.dask import OnWorkers
 
-        return OnWorkers(X, y, weight, offset, trials, design)
+        return OnWorkers(X, y, metadata, design)
     n_rows = X.shape[0]
     y = _column("y", y, n_rows)
     weight = None if weight is None else _column("sample_weight", weight, n_rows)

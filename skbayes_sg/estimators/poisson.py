@@ -33,7 +33,7 @@ class BayesianPoissonRegressor(LinearRegressor):
         `prior_precision` its mean is the logarithm of that of y, for a unit of exposure.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
-    prior_groups : {"feature", "prefix"}, dict or callable, optional
+    prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
     new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     categorical_features : {"from_dtype"}, list or None, default="from_dtype"
@@ -51,6 +51,8 @@ class BayesianPoissonRegressor(LinearRegressor):
     feature_names_in_
     draws_ : array of shape (n_chains, n_draws, dim)
         Posterior draws: coefficients, then the intercept.
+    factors_
+    coef_names_
     coef_, coef_std_
     intercept_
     coef_samples_

@@ -44,7 +44,7 @@ class BayesianRobustRegressor(LinearRegressor):
         y.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
-    prior_groups : {"feature", "prefix"}, dict or callable, optional
+    prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
     new_levels : {"sample", "zero", "refuse"}, default="sample"
     forgetting_factor : float in (0, 1], default=1.0
     categorical_features : {"from_dtype"}, list or None, default="from_dtype"
@@ -63,6 +63,8 @@ class BayesianRobustRegressor(LinearRegressor):
     draws_ : array of shape (n_chains, n_draws, dim)
         Posterior draws: coefficients, the intercept, log(scale - its least value) and
         log(degrees of freedom - 1).
+    factors_
+    coef_names_
     coef_, coef_std_
     intercept_
     coef_samples_
