@@ -523,6 +523,18 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             return *with_new_levels(self, X, draws, some, found), weights, of_rows
         return self.model_, X, draws, weights, of_rows
 
+    def _with_new_levels(
+        self, rows: Any, X: Any, draws: NDArray, some: Any
+    ) -> tuple[Any, Any, NDArray]:
+        """Model, rows and draws with columns and effects of levels that are new.
+
+        `rows` are as they were given, X as the model sees them, `some` the numbers of the draws.
+        """
+        found = []
+        if self._levels:
+            found = new_levels_of(self, X, self._read(rows, reset=False)[1])
+        return with_new_levels(self, X, draws, some, found) if found else (self.model_, X, draws)
+
     def _without_levels_of_columns(self) -> Self:
         """A copy that predicts rows without any of the columns of a factor as they are.
 

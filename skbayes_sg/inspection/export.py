@@ -44,8 +44,9 @@ def to_arviz(
         given = Given.to(estimator, X, y, metadata)
         shape, flat = draws.shape[:2], draws.reshape(-1, draws.shape[2])
         _require_memory(len(flat), given.X.shape[0], log_likelihood + posterior_predictive)
+        with_new, predict = given.with_new_levels(estimator, X, flat, kept)
         if y is not None:
-            groups |= _of_likelihood(estimator, flat, shape, given, log_likelihood)
+            groups |= _of_likelihood(estimator, predict, shape, with_new, log_likelihood)
             if estimator._stream is None:
                 lp = groups["sample_stats"]["lp"]
                 lp /= estimator.diagnostics_.get("temperature", 1.0)
@@ -56,7 +57,7 @@ def to_arviz(
                 del groups["sample_stats"]
             groups["observed_data"] = {"y": np.asarray(given.y)}
         if posterior_predictive:
-            new = np.concatenate(list(new_rows(estimator, flat, given)))
+            new = np.concatenate(list(new_rows(estimator, predict, with_new)))
             new = new.reshape(*shape, given.X.shape[0], -1)  # the last axis are responses
             groups["posterior_predictive"] = {"y": new if new.shape[3] > 1 else new[..., 0]}
         groups["constant_data"] = {"X": dense(estimator.model_.features(given.X))}
@@ -142,7 +143,7 @@ def _of_likelihood(
 ) -> dict[str, Group]:
     """Log likelihood of all rows as ``lp``, and of each row if asked."""
     totals, parts = [], []
-    for part in log_likelihoods(estimator.model_, flat, given):
+    for part in log_likelihoods(flat, given):
         totals.append(part.sum(axis=1))
         if each:
             parts.append(part)

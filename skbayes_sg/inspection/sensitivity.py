@@ -112,7 +112,7 @@ def prior_sensitivity(
     require_draws(estimator, "prior_sensitivity")
     kept, draws = kept_draws(estimator)
     flat = draws.reshape(-1, draws.shape[2])
-    parts = log_likelihoods(estimator.model_, flat, given)
+    parts = log_likelihoods(flat, given)
     likelihood = np.concatenate([part.sum(axis=1) for part in parts])
     priors = log_priors(estimator, flat, kept)
     densities = {"prior": priors["parameters"]}

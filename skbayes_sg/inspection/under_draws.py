@@ -27,16 +27,23 @@ class Given(NamedTuple):
     targets: NDArray | None
     """(rows,): in the model's own coding"""
     weight: NDArray | None
+    model: Any
+    """That of the estimator, or one with a column for each level of the rows that is new."""
 
     @classmethod
     def to(cls, estimator: Any, X: Any, y: Any, metadata: Any) -> Given:
         """Validate X, y and what else is known of the rows for an estimator."""
+        model = estimator.model_
         if y is None:
-            return cls(estimator._to_predict(X, metadata.known(X))[1], None, None, None)
+            predicts, X, *_ = estimator._to_predict(X, metadata.known(X))
+            if predicts is not model:  # it has columns for new levels, see `with_new_levels`
+                n, more = model.shapes["coef"][1], predicts.shapes["coef"][1]
+                X = X[:, np.append(np.arange(n), np.arange(more, X.shape[1]))]
+            return cls(X, None, None, None, model)
         X, y, weight = estimator._checked_rows(X, y, metadata)
         if hasattr(estimator, "classes_"):
             y = np.searchsorted(estimator.classes_, y)
-        return cls(X, y, estimator.model_.encode(y, X.dtype), weight)
+        return cls(X, y, model.encode(y, X.dtype), weight, model)
 
     @classmethod
     def of_fit(cls, asking: str, estimator: Any, X: Any, y: Any, metadata: Any) -> Given:
@@ -54,6 +61,18 @@ class Given(NamedTuple):
                 f"{given.X.shape[0]}"
             )
         return given
+
+    def with_new_levels(
+        self, estimator: Any, rows: Any, flat: NDArray, kept: NDArray
+    ) -> tuple[Given, NDArray]:
+        """With columns for levels that are new, and draws (draws, D) with their effects.
+
+        `rows` are as they were given, and `kept` the numbers of the draws of each chain.
+        """
+        n_chains, n_draws = estimator.draws_.shape[:2]
+        some = (n_draws * np.arange(n_chains)[:, None] + kept).ravel()
+        model, X, flat = estimator._with_new_levels(rows, self.X, flat, some)
+        return self._replace(X=X, model=model), flat
 
     def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
         """Blocks of dense rows, and their numbers."""
@@ -112,9 +131,10 @@ def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> dict[str, NDArra
     return {"parameters": both - above, "hyperparameters": above}
 
 
-def log_likelihoods(model: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:
+def log_likelihoods(flat: NDArray, given: Given) -> Iterator[NDArray]:
     """Log likelihood of each row, times its weight: (draws, rows), some draws at a time."""
     assert given.targets is not None
+    model = given.model
     for draws in _some(flat):
         parts = [
             model.log_likelihood(draws, X, given.targets[rows])
@@ -126,7 +146,7 @@ def log_likelihoods(model: Any, flat: NDArray, given: Given) -> Iterator[NDArray
 
 def new_rows(estimator: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:
     """A draw of y for each row and draw, (draws, rows), the same in every call."""
-    model, rng = estimator.model_, np.random.default_rng(0)
+    model, rng = given.model, np.random.default_rng(0)
     for draws in _some(flat):
         blocks = given.blocks(8 * len(draws) * model.widest)
         if not hasattr(estimator, "classes_"):

@@ -276,6 +276,26 @@ def test_effects_move_a_factor_from_level_to_level(fitted):
     np.testing.assert_allclose(table["mean"], steps, atol=1e-6)
 
 
+@quick
+@pytest.mark.parametrize("columns", [False, True])
+def test_rows_of_new_levels_have_likelihoods_and_draws_under_their_effects(columns):
+    """As ArviZ reads them; an effect of zero would be surer than it is."""
+    rows, new = (COLUMNS, np.zeros((4, LEVELS + 1))) if columns else (ROWS, NEW)
+    asked = {"prior_groups": GROUPS if columns else None, "random_state": 0}
+    model = BayesianLogisticRegression(**asked).fit(rows, LABELS)
+    y = np.array([1, 0, 1, 1])
+    tree = model.to_arviz(new, y, log_likelihood=True, posterior_predictive=True)
+    each = tree["log_likelihood"]["y"].values.reshape(-1, 4)
+    proba = model.predict_proba(new)
+    np.testing.assert_allclose(np.exp(each).mean(axis=0), proba[np.arange(4), y], atol=0.02)
+    spread = (ROWS[:4], COLUMNS[:4])[columns]
+    known = model.to_arviz(spread, LABELS[:4], log_likelihood=True)["log_likelihood"]["y"].values
+    assert np.exp(each).std(axis=0).mean() > 1.5 * np.exp(known).std(axis=(0, 1)).mean()
+    share = tree["posterior_predictive"]["y"].values.mean(axis=(0, 1))
+    np.testing.assert_allclose(share, proba[:, 1], atol=4 * 0.5 / np.sqrt(len(each)))
+    assert tree["constant_data"]["X"].shape == (4, LEVELS + 1)
+
+
 # -- columns of zeros and ones that were made elsewhere -------------------------------------------
 
 
