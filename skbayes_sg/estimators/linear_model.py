@@ -506,8 +506,10 @@ class LinearModel(BayesianEstimator):
             them, ``pipeline[:-1]``. The table is then in the units before them, intercept included.
             Only steps that shift and stretch each column can be undone; columns of encoders keep
             their units. Column names come from them where the estimator has none.
-        reference : label, optional
-            For more than two classes: the class that the others are compared with.
+        reference : label or dict, optional
+            For more than two classes: the class that the others are compared with. Or, by the name
+            of a factor, the level that its others are compared with: their rows are then contrasts
+            with it, and the intercept is that of the level.
         positive : label, optional
             Of two classes, the one whose odds coefficients are of; by default ``classes_[1]``.
         rope : float or (float, float), optional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ def sandwich_summary(
         axes = axes[..., :-1]
     along = axes.reshape(len(axes), -1)
     n = along.shape[1]
-    if scaler is None:
+    if scaler is None and not isinstance(reference, Mapping):
         features = names_of_inputs(estimator, before)
     terms, names, draws = quantities(estimator, found, features, logits)
     mean, posterior_sd = moments(draws[..., :n], estimator.draw_weights_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,8 @@ def is_turned(estimator: Any, positive: Any) -> bool:
 
 def compared_classes(estimator: Any, reference: Any, positive: Any) -> str | None:
     """Of which class the log odds are, and against which; None of a regression."""
+    if isinstance(reference, Mapping):  # of factors
+        reference = None
     classes = getattr(estimator, "classes_", None)
     if classes is None:
         return None
@@ -157,7 +160,7 @@ def as_asked(
     found = coefficients_of(estimator, theta)
     features, logits = feature_names(estimator), logit_names(estimator)
     if scaler is not None:  # of columns x in place of (x - origin) / unit
-        origin, unit = units_before(scaler, len(features))
+        origin, unit = _units_of_columns(estimator, scaler)
         coef, intercept = found[..., : len(features)] / unit, found[..., len(features) :]
         if origin.any():  # a shift makes an intercept
             shift = (coef @ origin)[..., None]
@@ -165,12 +168,65 @@ def as_asked(
         found = np.concatenate([coef, intercept], axis=3)
         if not hasattr(estimator, "feature_names_in_"):
             features = [str(name) for name in scaler.get_feature_names_out()]
+    if isinstance(reference, Mapping):
+        found, features = _against_levels(estimator, found, features, reference)
+        reference = None
     if logits or reference is not None:
         position = _position(reference, estimator)
         if position is not None:
             found = np.delete(found - found[:, :, [position]], position, axis=2)
         logits = [name for k, name in enumerate(logits) if k != position]
     return found, features, logits
+
+
+def _units_of_columns(estimator: Any, scaler: Any) -> tuple[NDArray, NDArray]:
+    """Origin and unit before a scaler of each column that has coefficients."""
+    design = estimator._design
+    if design is None:
+        return units_before(scaler, len(feature_names(estimator)))
+    if design.slopes:
+        raise ValueError(
+            "scaler: a shift of a column that has slopes by level moves the intercepts of the "
+            "levels; leave scaler out"
+        )
+    origin, unit = units_before(scaler, estimator.n_features_in_)
+    of_levels = [at for factor in design.all_factors for at in factor.columns if at >= 0]
+    origin, unit = design.spread(origin), design.spread(unit)
+    origin[of_levels], unit[of_levels] = 0.0, 1.0
+    return origin, unit
+
+
+def _against_levels(
+    estimator: Any, found: NDArray, features: list[str], reference: Mapping[str, Any]
+) -> tuple[NDArray, list[str]]:
+    """Coefficients of levels as differences to one of their factor, and the names that are left.
+
+    The intercept is then that of the level, and its coefficient is left out.
+    """
+    design = estimator._design
+    factors = {} if design is None else {each.name: each for each in design.factors.values()}
+    dropped = []
+    for name, level in reference.items():
+        require_choice("reference: a factor", name, factors)
+        factor = factors[name]
+        require_choice(f"reference: a level of {name!r}", level, factor.levels)
+        if found.shape[3] == len(features):
+            raise ValueError(
+                f"reference: without an intercept there is none to take the effect of {level!r}; "
+                "fit with fit_intercept=True"
+            )
+        at = factor.columns[factor.levels.index(level)]
+        if at < 0:  # the others are compared with it already
+            continue
+        effect = found[..., [at]]
+        found, features = found.copy(), list(features)
+        found[..., [column for column in factor.columns if column >= 0]] -= effect
+        found[..., -1:] += effect
+        if min(factor.columns) < 0:  # the first level takes the place of this one
+            found[..., [at]], features[at] = -effect, factor.names[0]
+        else:
+            dropped.append(at)
+    return np.delete(found, dropped, axis=3), list(np.delete(features, dropped))
 
 
 def quantities(

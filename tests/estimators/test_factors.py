@@ -545,3 +545,48 @@ def test_a_factor_may_have_the_name_of_the_rest():
     rows = VISITS.rename(columns={"person": "other"})
     model = BayesianLinearRegression(random_state=0).fit(rows, REACTION)
     assert list(model.prior_precision_blocks_) == ["other columns", "other"]
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def test_a_level_may_be_the_reference_of_its_factor(fitted):
+    table = fitted.summary(reference={"city": "c03"})
+    assert "city[c03]" not in table.index
+    draws = fitted.coef_samples_[..., :LEVELS]
+    against = np.delete(draws - draws[..., [3]], 3, axis=2).reshape(-1, LEVELS - 1)
+    rows = [f"city[c{k:02d}]" for k in range(LEVELS) if k != 3]
+    np.testing.assert_allclose(table.loc[rows, "mean"], against.mean(axis=0), rtol=1e-6)
+    ends = np.quantile(against, 0.025, axis=0)
+    np.testing.assert_allclose(table.loc[rows, "eti95_lb"], ends, atol=0.01)
+    intercept = fitted.intercept_ + fitted.coef_[3]
+    assert table.loc["intercept", "mean"] == pytest.approx(intercept, rel=1e-6)
+    np.testing.assert_allclose(table.loc["age"], fitted.summary().loc["age"], rtol=1e-9)
+    for wrong in ({"town": "c03"}, {"city": "c99"}):
+        with pytest.raises(ValueError, match=r"reference: a .* must be one of"):
+            fitted.summary(reference=wrong)
+
+
+@quick
+def test_a_flat_factor_is_read_as_it_is_or_against_another_level():
+    model = BayesianLinearRegression(prior_groups={"city": "flat"}, **SHORT).fit(ROWS, NUMBERS)
+    assert model.summary().index[0] == "city[c01]"
+    same = model.summary(reference={"city": "c00"})
+    pd.testing.assert_frame_equal(same, model.summary())
+    other = model.summary(reference={"city": "c02"})
+    assert other.index[:3].tolist() == ["city[c01]", "city[c00]", "city[c03]"]
+    steps = model.coef_[0] - model.coef_[1], -model.coef_[1]
+    np.testing.assert_allclose(other["mean"].iloc[:2], steps, rtol=1e-6)
+
+
+@quick
+def test_numbers_of_a_scaled_frame_are_read_in_their_units():
+    scaled = make_column_transformer(
+        (StandardScaler(), ["age"]), remainder="passthrough", verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    model = BayesianLinearRegression(random_state=0)
+    pipeline = make_pipeline(scaled, model).fit(ROWS.assign(age=40 + 9 * AGE), NUMBERS)
+    table = model.summary(scaler=pipeline[:-1])
+    plain = model.summary()
+    assert table.loc["age", "mean"] == pytest.approx(plain.loc["age", "mean"] / (9 * AGE.std()))
+    assert table.loc["city[c05]", "mean"] == pytest.approx(plain.loc["city[c05]", "mean"])

@@ -63,6 +63,8 @@ TOWN = np.array(["Ghent", "Bruges"])[np.arange(N) % 2]
 LEVELS = pd.get_dummies(pd.Series(TOWN)).astype(float).add_prefix("town__").assign(rest__age=LINE)
 
 FACTOR = pd.DataFrame({"town": pd.Categorical(TOWN), "age": X["age"]})
+GHENT = {"town": "Ghent"}
+OF_SLOPES = {"prior_precision": "learned", "prior_groups": {("age", "town"): "own"}}
 HALF = np.array(["first", "second"])[np.arange(N) // (N // 2)]
 BOTH = pd.get_dummies(pd.DataFrame({"town": TOWN, "half": HALF})).astype(float).add_prefix("all__")
 OF_THREE = pd.get_dummies(pd.Series(np.arange(N) % 3)).astype(float).iloc[:, 1:].add_prefix("k")
@@ -611,6 +613,23 @@ CASES = {
             FACTOR[["town"]], LINE
         ),
         lambda: linear(prior_precision=1e-6).fit(FACTOR[["town"]], LINE),
+    ),
+    "a reference without an intercept": (
+        "fit with fit_intercept=True",
+        lambda: linear(fit_intercept=False).fit(FACTOR, LINE).summary(reference=GHENT),
+        lambda: linear(fit_intercept=True).fit(FACTOR, LINE).summary(reference=GHENT),
+    ),
+    "slopes before a scaler": (
+        "leave scaler out",
+        lambda: linear(**OF_SLOPES).fit(FACTOR, LINE).summary(scaler=StandardScaler()),
+        lambda: linear(**OF_SLOPES).fit(FACTOR, LINE).summary(),
+    ),
+    "slopes that are not shrunken": (
+        'slopes of a column of numbers by the levels of a factor are {("number", "factor"): "own"}',
+        lambda: linear(prior_precision="learned", prior_groups={("age", "town"): "flat"}).fit(
+            FACTOR, LINE
+        ),
+        lambda: linear(**OF_SLOPES).fit(FACTOR, LINE),
     ),
     "two factors of a prefix": (
         "give the data frame with its columns of categories as it is",
