@@ -25,7 +25,6 @@ _REMEDY = (
     "give the factor as one column of categories (categorical_features), or a column of zeros and "
     'ones for each level that rows may have; or set new_levels="zero" if zeros are a level'
 )
-FactorsShown = dict[str, "Factor | str"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +151,8 @@ def _extremes(X: Any) -> tuple[NDArray, NDArray]:
 
 
 def _is_on(X: NDArray, low: NDArray, high: NDArray) -> NDArray:
-    return (X - low > high - X) & (high > low)
+    """Where a column has the larger one of two values, or a value other than 0 in all rows."""
+    return np.where(high > low, X - low > high - X, X != 0)
 
 
 def _counts(X: Any, low: NDArray, high: NDArray) -> tuple:
@@ -240,6 +240,7 @@ def levels_of(
                     "precision of its own; give the data frame with its columns of categories as "
                     "it is, or a transformer for each factor, or prior_groups as a dict"
                 )
+            off = np.where(tally.high > tally.low, tally.low, 0.0)
             for name, start, part in zip(of_parts, (0, *ends), parts, strict=False):
                 at = slice(start, start + len(part))
                 factor = Factor(name, tuple(names[column] for column in part), tuple(part))
@@ -247,7 +248,7 @@ def levels_of(
                     factor,
                     label,
                     tuple((tally.on[at] > 0).tolist()),
-                    tuple(tally.low[at].tolist()),
+                    tuple(off[at].tolist()),
                     tuple(tally.high[at].tolist()),
                 )
         elif tally.is_of_slopes:

@@ -438,6 +438,22 @@ def test_a_row_without_a_level_in_a_later_chunk_is_said():
         model.partial_fit(without, NUMBERS[200:])
 
 
+@quick
+def test_a_chunk_of_one_level_has_columns_of_a_factor():
+    """Of which one is 1 in all of its rows."""
+    asked = {"prior_groups": {"city": range(LEVELS)}, "random_state": 0}
+    model = BayesianLinearRegression(**asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        for chunk in (MEMBER == 2, MEMBER == 5, MEMBER != 7):
+            model.partial_fit(COLUMNS[chunk], NUMBERS[chunk])
+            known = COLUMNS[chunk][:1]
+            assert model.predict(np.zeros_like(known), True)[1] > model.predict(known, True)[1]
+    assert [len(each.levels) for each in model.factors_.values()] == [LEVELS - 1]
+    with pytest.raises(ValueError, match=r"row 1 .* 'city' that the fit did not see: 'x7'"):
+        model.set_params(new_levels="refuse").predict(np.stack([COLUMNS[0], np.eye(LEVELS + 1)[7]]))
+
+
 # -- the posterior of a fit as the prior of the next ----------------------------------------------
 
 
