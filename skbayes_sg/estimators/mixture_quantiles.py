@@ -5,12 +5,11 @@ Source: math/monte_carlo.md#predictive-quantiles.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize.elementwise import find_root
 from scipy.special import ndtri
 
 from skbayes_sg.data import row_blocks
@@ -20,13 +19,22 @@ from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Predictor
 
-_RULES = ((2, 1), (4, 3), (8, 4))
-"""Nodes under each group of draws, and halvings of all draws to groups"""
-_BLOCK_BYTES = 1 << 20  # of outputs, which stay in the cache while a rule is made of them
-_AGREED = 0.003  # of the probability outside a central interval, between two rules
-_OF_AN_END = 1e-5  # relative error of the probability outside a central interval
+_OF_PREDICTOR = ((0, (3, 5)), (0, (8,)))
+_OF_BOTH = ((0, (3,)), (1, (5,)), (2, (8,)))
+"""Halvings of the draws, and nodes along the predictor, of one rule after another: where there are
+no parameters that rows share, and where there are. Nodes in a row are those of one pass."""
+_PROMISED = 1e-3  # error of the probability below a quantile
+_OF_OUTSIDE = 0.04  # the same, of the probability outside a central interval
+_LAST = 0.015  # coefficients of a distribution function on the last polynomials of a rule
+_CHANCE = 0.75  # least share of rows that stand under a rule which is to be relied on
+_FEW = 32  # rows whose quantiles, in units of their widths, those of others begin at
+_BLOCK_BYTES = 1 << 19  # of outputs, which stay in the cache while a rule is made of them
+_OF_AN_END = 1e-4  # relative error of the probability outside a central interval, in a search
 _OF_WIDTH = 1e-9  # no closer are jumps of a distribution function found
-_NEAR = 0.02  # of the width: about what quantiles under two rules differ by
+_FARTHEST = 8.0  # normal quantile that stands for probabilities of 0 and 1 in a search
+_LEAST_SQUARE = 1e-4  # of a polynomial, beside that of the one before it
+_BEYOND = 1.2  # steps to a quantile, so that it is between two numbers
+_ROUNDING = 4 * np.finfo(np.float64).eps
 _SMALLEST = np.finfo(np.float64).smallest_subnormal
 _LARGEST = np.finfo(np.float64).max / 2  # differences of such numbers do not overflow
 
@@ -38,11 +46,14 @@ class Rule(NamedTuple):
     """(nodes, outputs, n)"""
     weights: NDArray
     """(nodes, n)"""
+    last: NDArray | None = None
+    """(2, nodes, n): weights times the last two of the polynomials that are orthogonal with them"""
 
     @classmethod
-    def joined(cls, rules: Sequence[Rule], axis: int) -> Rule:
-        """Rules of blocks of nodes (0) or of rows (-1) as one."""
-        return cls(*(np.concatenate(parts, axis=axis) for parts in zip(*rules, strict=True)))
+    def joined(cls, rules: Sequence[Rule]) -> Rule:
+        """Rules under groups of draws as one."""
+        outputs, weights, last = zip(*rules, strict=True)
+        return cls(np.concatenate(outputs), np.concatenate(weights), np.concatenate(last, axis=1))
 
     @property
     def n_rows(self) -> int:
@@ -50,12 +61,13 @@ class Rule(NamedTuple):
 
     def of(self, rows: Any) -> Rule:
         """That of some rows."""
-        return Rule(self.outputs[..., rows], self.weights[:, rows])
+        last = None if self.last is None else self.last[..., rows]
+        return Rule(self.outputs[..., rows], self.weights[:, rows], last)
 
     def beside(self, given: NDArray) -> Rule:
         """With further outputs (1, ., n) that no draw moves."""
         given = np.broadcast_to(given, (len(self.outputs), *given.shape[1:]))
-        return Rule(np.concatenate([self.outputs, given], axis=1), self.weights)
+        return self._replace(outputs=np.concatenate([self.outputs, given], axis=1))
 
     def mean(self, values: NDArray) -> NDArray:
         """Of numbers under each node, (nodes, n): (n,)."""
@@ -71,217 +83,350 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
     The distribution function of a mixture is a mean over all draws, of a function of the row's
     linear predictor and of the parameters that rows share. It is smooth on the scale of their
     spread, and is inverted under Gauss rules for the distribution that the draws give them. A
-    quantile stands where a coarser rule agrees about its probability. Rows where the two differ, as
-    those so far from the rows of the fit that their means vary as much as y does, get more nodes,
-    and in the end all draws. So do all rows of a model that is no function of one predictor.
+    quantile stands where the next finer rule gives it the same probability. Elsewhere, as in rows
+    so far from those of the fit that their means vary as much as y does, it is searched for again
+    under that rule, and in the end under all draws. So are quantiles of few draws, and of a model
+    that is no function of one predictor. Where few rows stand, those that do agree by chance, and
+    are searched for again like the others.
     """
     model, X, draws, weights, _ = mixture
-    is_of_one_predictor = isinstance(model, Predictor) and model.shapes["coef"][0] == 1
-    if not is_of_one_predictor:
-        return _under_all_draws(mixture, levels)
     ends, widths = np.full((X.shape[0], len(levels)), np.nan), np.empty(X.shape[0])
-    first = model.outputs(draws, X[:1])
-    n_own = first.shape[1] - model.n_given  # numbers of each row follow, the same under all draws
-    own = first[:, 1:n_own, 0]
     left = np.arange(X.shape[0])
-    for n_nodes, n_halvings in _RULES:
-        if 4 * n_nodes << n_halvings >= len(draws):  # a rule takes longer than it saves
+    for n_halvings, numbers in (*_stages(model), (0, None)):
+        if not len(left):
             break
-        shared = SharedParameters.of(own, weights, n_halvings)
-        size = 8 * n_nodes * len(shared.groups) * model.widest * len(levels)
-        agreed = np.zeros(len(left), bool)
+        groups, n_nodes = list[SharedParameters](), len(draws)
+        if numbers is not None:
+            groups = SharedParameters.groups(_shared(mixture), weights, n_halvings)
+            n_nodes = max(numbers) * sum(len(group.weights) for group in groups)
+            if 4 * n_nodes >= len(draws):  # a rule takes longer than it saves
+                continue
+        size, stand = 8 * n_nodes * model.widest * len(levels), np.zeros(len(left), bool)
         for block in row_blocks(len(left), size, 8 * elements_at_a_time()):
             rows = left[block]
-            each = [
-                gauss_rules(outputs[:, 0], weights, shared, n_nodes)
-                for outputs in outputs_of(model, X[rows], draws, _BLOCK_BYTES)
-            ]
-            fine, coarse = (Rule.joined(rules, -1) for rules in zip(*each, strict=True))
-            if model.n_given:
-                given = model.outputs(draws[:1], dense(X[rows]))[:, n_own:]
-                fine, coarse = (rule.beside(given) for rule in (fine, coarse))
-            ends[rows] = found = inverted(model, fine, levels, ends[rows])
-            widths[rows] = fine.mean(model.width(fine.outputs))
-            agreed[block] = _agree(model, fine, coarse, found, levels)
-        left = left[~agreed]
-    if len(left):
-        of_left = mixture._replace(X=X[left])
-        ends[left], widths[left] = _under_all_draws(of_left, levels, ends[left])
+            of_rows = mixture._replace(X=X[rows])
+            rules = [_all_draws(of_rows)] if numbers is None else _rules(of_rows, groups, numbers)
+            for rule in rules:
+                stand[block] = known = _stand(model, rule, ends[rows], levels)
+                widths[rows] = rule.mean(model.width(rule.outputs))
+                off = rows[~known]
+                ends[off] = inverted(model, rule.of(~known), levels, ends[off])
+        if stand.mean() > _CHANCE:  # else they agree by chance
+            left = left[~stand]
     return ends, widths
 
 
-def _under_all_draws(
-    mixture: Mixture, levels: NDArray, near: NDArray | None = None
-) -> tuple[NDArray, NDArray]:
+def _stages(model: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Gauss rules, one finer than the other; none for models of more than one predictor."""
+    if not (isinstance(model, Predictor) and model.shapes["coef"][0] == 1):
+        return ()
+    return _OF_BOTH if _n_shared(model) else _OF_PREDICTOR
+
+
+def _shared(mixture: Mixture) -> NDArray:
+    """Draws of the d parameters that all rows share, (draws, d)."""
+    model, _, draws, _, _ = mixture
+    return draws[:, draws.shape[1] - _n_shared(model) :]
+
+
+def _n_shared(model: Predictor) -> int:
+    """Parameters of a model that all rows share."""
+    return model.dim - model.columns().size
+
+
+def _all_draws(mixture: Mixture) -> Rule:
+    """The rule whose nodes are the draws."""
     model, X, draws, weights, _ = mixture
-    ends, widths, stop = [], [], 0
-    for outputs in outputs_of(model, X, draws):
-        start, stop = stop, stop + outputs.shape[2]
-        rule = Rule(outputs, np.broadcast_to(weights[:, None], (len(draws), stop - start)))
-        ends.append(inverted(model, rule, levels, None if near is None else near[start:stop]))
-        widths.append(rule.mean(model.width(outputs)))
-    return np.concatenate(ends), np.concatenate(widths)
+    outputs = np.concatenate(list(outputs_of(model, X, draws)), axis=-1)
+    return Rule(outputs, np.broadcast_to(weights[:, None], (len(draws), X.shape[0])))
+
+
+def _rules(
+    mixture: Mixture, groups: list[SharedParameters], numbers: Sequence[int]
+) -> Iterator[Rule]:
+    """Gauss rules for rows, with some numbers of nodes of the predictor."""
+    model, X, draws, _, _ = mixture
+    features, coef = model.features(X), draws[:, model.columns()[0]]
+    of_groups = list[Given]()
+    for group in groups:
+        of, share = group.draws, group.draw_weights
+        means, rest = _regressed(coef[of], group.scores, share)
+        parts = list[Given]()
+        for block in row_blocks(X.shape[0], 8 * len(of), _BLOCK_BYTES):
+            some = features[block]
+            if model.fit_intercept:
+                some = np.column_stack([dense(some), np.ones(some.shape[0])])
+            parts.append(Given.of(means @ some.T, some @ rest.T, group.scores, share, max(numbers)))
+        of_groups.append(Given(*(np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))))
+    known = dense(X[:, model.shapes["coef"][1] :]).T  # an offset, and what is given of rows
+    for n_nodes in numbers:
+        pairs = zip(groups, of_groups, strict=True)
+        rule = Rule.joined([group.with_predictors(each, n_nodes) for group, each in pairs])
+        rule.outputs[:, 0] += known[:1].sum(axis=0)
+        yield rule.beside(known[None, 1:]) if model.n_given else rule
+
+
+def _tolerance(level: float) -> float:
+    """Of the probability below a quantile, under two rules: the finer one may be off as well."""
+    return 0.4 * min(_PROMISED, _OF_OUTSIDE * 2 * min(level, 1 - level))
+
+
+def _stand(model: Response, rule: Rule, ends: NDArray, levels: NDArray) -> NDArray:
+    """Whether a rule gives all ends (n, levels) of a row their probabilities.
+
+    An end of counts has less than its level before it, and as much or more up to it.
+    """
+    stand = np.isfinite(ends).all(axis=1)
+    (known,) = np.nonzero(stand)
+    if len(known):
+        rule = rule.of(known)
+        for end, level in zip(ends[known].T, levels, strict=True):
+            values = model.distribution(end, rule.outputs)
+            below = before = rule.mean(values)
+            if model.counts:
+                before = rule.mean(model.distribution(end - 1, rule.outputs))
+            error = _tolerance(level)
+            stand[known] &= (below > level - error) & (before < level + error)
+            if rule.last is not None:
+                rest = np.einsum("ksn,sn->kn", rule.last, values)
+                stand[known] &= (np.abs(rest) < _LAST).all(axis=0)
+    return stand
 
 
 # -- Gauss rules ------------------------------------------------------------------------------
 
 
-class SharedParameters(NamedTuple):
-    """Groups of draws with like values of the d parameters that all rows share."""
+class Given(NamedTuple):
+    """Numbers given d scores: a mean that is quadratic in them, and residuals scale times z.
 
-    groups: list[NDArray]
-    """numbers of the draws of each"""
-    values: NDArray
-    """(groups, d): of each group, with the mean and variances of all draws"""
-    coarse: NDArray
-    """(groups, d): the same of half as many groups"""
+    The logarithm of the scale is linear in the scores. It has the slopes with which squares of the
+    residuals have their covariance with the scores, if these are normal. z has a Gauss rule.
+    """
+
+    coef: NDArray
+    """(terms, n), of the mean"""
+    slopes: NDArray
+    """(d, n), of the logarithm of the scale"""
+    scale: NDArray
+    """(n,), where the scores are 0"""
+    jacobi: NDArray
+    """(k, k, n), of the polynomials that are orthogonal with respect to draws of z"""
 
     @classmethod
-    def of(cls, values: NDArray, weights: NDArray, n_halvings: int) -> SharedParameters:
-        """Halves of halves of the draws, along their principal axes in turn.
-
-        The means of groups vary less than the draws. They are spread out along each axis, so that
-        their variance is that of all draws.
-        """
-        mean = weights @ values
-        centred = values - mean
-        variance, axes = np.linalg.eigh(centred.T @ (weights[:, None] * centred))
-        along = (centred @ axes)[:, ::-1]  # the widest first
-        groups, found = [np.arange(len(values))], [np.zeros((1, values.shape[1]))]
-        for halving in range(n_halvings if values.shape[1] else 0):
-            axis = halving % values.shape[1]
-            order = [group[np.argsort(along[group, axis], kind="stable")] for group in groups]
-            groups = [half for group in order for half in np.array_split(group, 2)]
-            share = np.array([weights[group].sum() for group in groups])
-            each = np.array([weights[group] @ along[group] for group in groups]) / share[:, None]
-            between = share @ each**2
-            wider = np.divide(variance[::-1], between, out=np.ones_like(between), where=between > 0)
-            found.append(each * np.sqrt(np.where(wider < 4, wider, 1.0)))
-        back = [mean + each @ axes[:, ::-1].T for each in found]
-        coarse = np.repeat(back[-2], 2, axis=0) if len(back) > 1 else back[-1]
-        return cls(groups, back[-1], coarse)
-
-
-def gauss_rules(
-    eta: NDArray, weights: NDArray, shared: SharedParameters, n_nodes: int
-) -> tuple[Rule, Rule]:
-    """A rule for each row, whose predictor has the draws `eta` (draws, n), and a coarser one.
-
-    Under each group of draws the polynomials that are orthogonal with respect to its draws are
-    found one after another (Stieltjes' procedure). Nodes are the eigenvalues of the Jacobi matrix
-    of their recurrence, and weights the squares of the first entries of its eigenvectors (Golub &
-    Welsch 1969). The coarser rule has a node less, and half of the groups.
-    """
-    n = eta.shape[1]
-    fine, coarse = list[Rule](), list[Rule]()
-    for number, group in enumerate(shared.groups):
-        share = weights[group].sum()
-        each = eta[group]
-        mean = weights[group] / share @ each
-        each -= mean
-        sd = np.sqrt(weights[group] / share @ (each * each))
-        # What follows is in single precision. It has digits to spare for nodes of numbers of size
-        # 1, and each array is read and written in half of the time.
-        each *= np.divide(1, sd, out=np.zeros(n), where=sd > 0)
-        z = each.astype(np.float32)
-        below = np.sqrt(weights[group] / share).astype(np.float32)[:, None]
-        p, size = z * below, np.ones(n, np.float32)
-        jacobi = np.zeros((n, n_nodes, n_nodes))
-        jacobi[:, 0, 1] = jacobi[:, 1, 0] = sd > 0
+    def of(
+        cls, coef: NDArray, rest: NDArray, scores: NDArray, weights: NDArray, n_nodes: int
+    ) -> Given:
+        """Of residuals `rest` (n, draws) under scores (draws, d)."""
+        z, slopes, scale = standardised(rest, scores, weights)
+        power = z * np.sqrt(weights).astype(z.dtype)  # times the root of weights
+        moments = np.ones((2 * n_nodes, len(z)))
+        moments[1] = z @ weights.astype(z.dtype)
         for k in range(1, n_nodes):
-            along = z * p
-            centre = np.einsum("sn,sn->n", along, p)
-            jacobi[:, k, k] = centre
-            if k + 1 < n_nodes:
-                along -= centre * p
-                along -= size * below
-                size = np.sqrt(np.einsum("sn,sn->n", along, along))
-                size[size < 1e-3] = 0  # rounding is left of as few different draws as nodes
-                along *= np.divide(1, size, out=np.zeros_like(size), where=size > 0)
-                jacobi[:, k, k + 1] = jacobi[:, k + 1, k] = size
-                below, p = p, along
-        for rules, values, m in (
-            (fine, shared.values, n_nodes),
-            (coarse, shared.coarse, n_nodes - 1),
-        ):
-            nodes, vectors = np.linalg.eigh(jacobi[:, :m, :m])
-            outputs = np.empty((m, 1 + values.shape[1], n))
-            outputs[:, 0] = mean + sd * nodes.T
-            outputs[:, 1:] = values[number][:, None]
-            rules.append(Rule(outputs, share * vectors[:, 0].T ** 2))
-    return Rule.joined(fine, 0), Rule.joined(coarse, 0)
+            moments[2 * k], below = np.vecdot(power, power), power
+            power = power * z
+            moments[2 * k + 1] = np.vecdot(below, power)
+        return cls(coef, slopes, scale, jacobi_of(moments))
+
+    def at(self, scores: NDArray, n_nodes: int) -> tuple[NDArray, NDArray, NDArray]:
+        """Under some scores (m, d): the numbers (m, k, n), z (k, n), and weights at each z.
+
+        Nodes are the eigenvalues of the Jacobi matrix, and weights the squares of the first entries
+        of its eigenvectors (Golub & Welsch 1969). Times the j-th orthogonal polynomial, weights are
+        the products of first and j-th entries: they are (k polynomials, k, n).
+        """
+        z, vectors = np.linalg.eigh(np.moveaxis(self.jacobi[:n_nodes, :n_nodes], -1, 0))
+        scale = self.scale * np.exp(scores @ self.slopes)
+        values = (_quadratic(scores) @ self.coef)[:, None] + scale[:, None] * z.T
+        return values, z.T, np.swapaxes(vectors[:, :1] * vectors, 0, 1).swapaxes(1, 2)
 
 
-def _agree(model: Response, fine: Rule, coarse: Rule, ends: NDArray, levels: NDArray) -> NDArray:
-    """Whether a coarser rule gives the ends (n, levels) of a row about the same probabilities."""
-    agreed = np.isfinite(ends).all(axis=1)
-    for end, level in zip(ends.T, levels, strict=True):
-        p, q = (rule.mean(model.distribution(end, rule.outputs)) for rule in (fine, coarse))
-        agreed &= np.abs(p - q) <= _AGREED * 2 * min(level, 1 - level)
-    return agreed
+def _quadratic(scores: NDArray) -> NDArray:
+    """1, each score, and the products of two, (m, terms)."""
+    first, second = np.triu_indices(scores.shape[1])
+    return np.column_stack([np.ones(len(scores)), scores, scores[:, first] * scores[:, second]])
+
+
+def _regressed(values: NDArray, scores: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """Coefficients (terms, .) of draws (draws, .) on quadratic terms of scores, and residuals."""
+    terms, root = _quadratic(scores), np.sqrt(weights)[:, None]
+    coef = (np.linalg.pinv(root * terms) * root.T) @ values
+    return coef, values - terms @ coef
+
+
+def standardised(
+    rest: NDArray, scores: NDArray, weights: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Residuals (n, draws) over their scales: z (n, draws), slopes (d, n) and scale at 0 (n,).
+
+    z is in single precision: numbers of size 1 have digits to spare, and each array is read and
+    written in half of the time.
+    """
+    scale = np.sqrt(np.square(rest, out=np.empty_like(rest)) @ weights)
+    z = np.empty(rest.shape, np.float32)
+    over = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+    np.multiply(rest, over[:, None], out=z, casting="same_kind")
+    if not scores.shape[1]:
+        return z, np.zeros((0, len(z))), scale
+    single = scores.astype(z.dtype)
+    slopes = 0.5 * (z * z) @ (weights.astype(z.dtype)[:, None] * single)
+    factor = -slopes @ single.T
+    z *= np.exp(factor, out=factor)
+    return z, slopes.T.astype(np.float64), scale
+
+
+def jacobi_of(moments: NDArray) -> NDArray:
+    """Jacobi matrices (k, k, n) of distributions with 2 k moments (2 k, n).
+
+    They are those of the recurrence of orthogonal polynomials, by Chebyshev's algorithm (Gautschi
+    2004, section 2.1.7). Where a distribution has fewer numbers than nodes, nothing but rounding is
+    left for further entries, and they are 0.
+    """
+    n_nodes, n_rows = len(moments) // 2, moments.shape[1]
+    jacobi = np.zeros((n_nodes, n_nodes, n_rows))
+    before, here, square = np.zeros_like(moments), moments, np.zeros(n_rows)
+    jacobi[0, 0] = centre = slope = here[1] / here[0]
+    for k in range(1, n_nodes):
+        after, of = np.zeros_like(moments), slice(k, 2 * n_nodes - k)
+        after[of] = here[k + 1 : 2 * n_nodes - k + 1] - centre * here[of] - square * before[of]
+        square = after[k] / here[k - 1]
+        is_left = square > _LEAST_SQUARE
+        square = np.where(is_left, square, 0.0)
+        after[:, ~is_left] = 0
+        after[k, ~is_left] = 1.0
+        next_slope = after[k + 1] / after[k]
+        centre, slope = next_slope - slope, next_slope
+        jacobi[k, k] = centre
+        jacobi[k, k - 1] = jacobi[k - 1, k] = np.sqrt(square)
+        before, here = here, after
+    return jacobi
+
+
+class SharedParameters(NamedTuple):
+    """Nodes of the d parameters that all rows share, on which predictors depend, of some draws."""
+
+    draws: NDArray
+    """(m,): their numbers"""
+    draw_weights: NDArray
+    """(m,), with the sum 1"""
+    scores: NDArray
+    """(m, d): of the parameters, each standardised given those before it"""
+    nodes: NDArray
+    """(nodes, d), of the scores"""
+    values: NDArray
+    """(nodes, d), of the parameters"""
+    weights: NDArray
+    """(nodes,), with the share of the draws as their sum"""
+
+    @classmethod
+    def of(cls, own: NDArray, weights: NDArray, draws: NDArray, n_nodes: int) -> SharedParameters:
+        """Of draws (all, d): one parameter after another, given those before it."""
+        share, own = weights[draws].sum(), own[draws]
+        weights = weights[draws] / share
+        scores, nodes, values, each = own[:, :0], np.zeros((1, 0)), np.zeros((1, 0)), np.ones(1)
+        for column in own.T:
+            coef, rest = _regressed(column[:, None], scores, weights)
+            given = Given.of(coef, rest.T, scores, weights, n_nodes)
+            value, z, along = (part[..., 0] for part in given.at(nodes, n_nodes))
+            scores = np.column_stack([scores, standardised(rest.T, scores, weights)[0][0]])
+            nodes, values = (np.repeat(before, n_nodes, axis=0) for before in (nodes, values))
+            nodes = np.column_stack([nodes, np.tile(z, len(each))])
+            values, each = (
+                np.column_stack([values, value.ravel()]),
+                np.outer(each, along[0]).ravel(),
+            )
+        return cls(draws, weights, scores, nodes, values, share * each)
+
+    @classmethod
+    def groups(cls, own: NDArray, weights: NDArray, n_halvings: int) -> list[SharedParameters]:
+        """Of halves of halves of draws (draws, d), by their scores in turn."""
+        n_nodes = max(4 - own.shape[1] - n_halvings, 2)
+        draws = [np.arange(len(own))]
+        scores = cls.of(own, weights, draws[0], n_nodes).scores
+        for k in range(n_halvings):
+            by = scores[:, k % own.shape[1]]
+            order = [group[np.argsort(by[group], kind="stable")] for group in draws]
+            draws = [half for group in order for half in np.array_split(group, 2)]
+        return [cls.of(own, weights, group, n_nodes) for group in draws]
+
+    def with_predictors(self, predictors: Given, n_nodes: int) -> Rule:
+        """A rule for each row."""
+        etas, _, along = predictors.at(self.nodes, n_nodes)
+        n_shared, d = self.values.shape
+        outputs = np.empty((n_shared, n_nodes, 1 + d, etas.shape[-1]))
+        outputs[:, :, 0] = etas
+        outputs[:, :, 1:] = self.values[:, None, :, None]
+        each = (self.weights[:, None, None] * along[:, None]).reshape(n_nodes, -1, etas.shape[-1])
+        return Rule(outputs.reshape(-1, *outputs.shape[2:]), each[0], each[-2:])
 
 
 # -- inversion --------------------------------------------------------------------------------
 
 
-def inverted(model: Response, rule: Rule, levels: NDArray, near: NDArray | None = None) -> NDArray:
+def inverted(model: Response, rule: Rule, levels: NDArray, near: NDArray) -> NDArray:
     """Quantiles (n, levels) of mixtures whose components and weights are those of a rule.
 
-    They are found between two numbers, at first a width of the mixture on either side of the
-    quantile of a normal distribution, or a fiftieth of that around quantiles `near` them. Of counts
-    the search ends between two neighbours, and of other numbers at a distance that is nothing
-    beside the width, since a distribution function may jump. Positive numbers are searched for on
-    the log scale, where none of them over- or underflows.
+    A search begins at the quantile of a normal distribution, or at quantiles `near` them. The
+    normal quantile of the probability below a number is nearly a straight line, and is followed to
+    where it has that of the level: by the width of the mixture until the quantile lies between two
+    numbers, and then by the line through these. Where a distribution function jumps, the line is of
+    no use, and every fourth number is halfway between them. Of counts the search ends between two
+    neighbours. Positive numbers are searched for on the log scale, where none of them over- or
+    underflows.
     """
-    scale = SearchScale.of(model, rule)
-    rows, q = np.repeat(np.arange(rule.n_rows), len(levels)), np.tile(levels, rule.n_rows)
-    least, most = scale.limits
-    start, distance = scale.centre[rows] + scale.width[rows] * ndtri(q), scale.width[rows]
-    if near is not None:
-        from_near = scale.t(near.ravel(), rows)
-        known = np.isfinite(from_near)
-        start = np.where(known, from_near, start)
-        distance = np.where(known, 0.0 if model.counts else _NEAR * distance, distance)
+    scale, n_rows = SearchScale.of(model, rule), rule.n_rows
+    rows, q = np.repeat(np.arange(n_rows), len(levels)), np.tile(levels, n_rows)
+    (least, most), width, wanted = scale.limits, scale.width[rows], ndtri(q)
+    t = scale.t(near.ravel(), rows)
+    usual, unknown = ndtri(levels), ~np.isfinite(t)
+    if n_rows > 2 * _FEW and unknown.all():
+        few = np.arange(0, n_rows, n_rows // _FEW)
+        ends = scale.t(inverted(model, rule.of(few), levels, near[few]), few[:, None])
+        usual = np.median((ends - scale.centre[few, None]) / scale.width[few, None], axis=0)
+    t[unknown] = (scale.centre[rows] + width * np.tile(usual, n_rows))[unknown]
+    low, high = np.full(len(q), -np.inf), np.full(len(q), np.inf)
+    at_low, at_high = low.copy(), high.copy()  # normal quantiles there, less those wanted
+    step, n_between, found = np.zeros(len(q)), np.zeros(len(q), int), np.full(len(q), np.nan)
+    was_low = np.full(len(q), 2)
+    left = np.arange(len(q))
+    while len(left):
+        here = np.clip(np.floor(t[left]) if model.counts else t[left], least, most)
+        some = rule.of(rows[left])
+        below = some.mean(model.distribution(scale.y(here, rows[left]), some.outputs))
+        at = np.clip(np.nan_to_num(ndtri(below), nan=_FARTHEST), -_FARTHEST, _FARTHEST)
+        at -= wanted[left]
+        is_low = below < q[left]
+        for side, ends, values, others in (
+            (is_low, low, at_low, at_high),
+            (~is_low, high, at_high, at_low),
+        ):
+            again = left[side & (was_low[left] == is_low)]
+            others[again] *= 0.5  # an end that stays twice would stay for long (Illinois)
+            ends[left[side]], values[left[side]] = here[side], at[side]
+        was_low[left] = is_low
 
-    def short_of(t: NDArray, rows: NDArray, q: NDArray) -> NDArray:
-        some = rule.of(rows)
-        below = some.mean(model.distribution(scale.y(t, rows), some.outputs))
-        return (below - q) / (2 * np.minimum(q, 1 - q))
+        gap = high[left] - low[left]
+        close = 1.0 if model.counts else _OF_WIDTH + _ROUNDING * np.abs(here)
+        off = np.abs(below - q[left]) / (2 * np.minimum(q[left], 1 - q[left]))
+        is_found = ~(off > _OF_AN_END) & (not model.counts)
+        found[left] = np.where(is_found, here, high[left])
+        beyond = np.where(is_low, here == most, here == least)
+        found[left[beyond]] = np.where(is_low, np.inf, -np.inf)[beyond]
+        goes_on = ~(is_found | beyond | (gap <= close))
+        left, is_low, gap, at = left[goes_on], is_low[goes_on], gap[goes_on], at[goes_on]
 
-    def bracket(side: int) -> tuple[NDArray, NDArray]:
-        """Numbers on one side of the quantiles, and the quantiles that are beyond the last."""
-        t, left, step = np.empty(len(q)), np.arange(len(q)), distance.copy()
-        if model.counts and side < 0:
-            step += 1  # it is above the count before it
-        beyond = np.zeros(len(q), bool)
-        while len(left):
-            t[left] = np.clip(start[left] + side * step[left], least, most)
-            is_below = short_of(t[left], rows[left], q[left]) < 0
-            wrong = is_below if side > 0 else ~is_below
-            is_last = t[left] == (most if side > 0 else least)
-            beyond[left[wrong & is_last]] = True
-            left = left[wrong & ~is_last]
-            step[left] = 2 * step[left] + model.counts
-        return t, beyond
-
-    (low, below), (high, above) = bracket(-1), bracket(1)
-    t = high.copy()
-    between = ~(below | above)
-    if model.counts:
-        between &= high - low > 1
-    found = find_root(
-        short_of,
-        (low[between], high[between]),
-        args=(rows[between], q[between]),
-        tolerances={
-            "xatol": 1.0 if model.counts else _OF_WIDTH,
-            "xrtol": 4 * np.finfo(np.float64).eps,
-            "fatol": 0.0 if model.counts else _OF_AN_END,
-        },
-    )
-    t[between] = found.bracket[1] if model.counts else found.x
-    ends = scale.y(np.floor(t) if model.counts else t, rows)
-    ends[above], ends[below] = np.inf, 0.0 if model.log_link else -np.inf
+        between = np.isfinite(gap)
+        n_between[left] += between
+        share = np.where(
+            n_between[left] % 4 == 0, 0.5, at_low[left] / (at_low[left] - at_high[left])
+        )
+        inside = low[left] + share * gap
+        if model.counts:
+            inside = np.clip(np.floor(inside), low[left] + 1, high[left] - 1)
+        step[left] = np.maximum(2 * step[left], _BEYOND * np.abs(at) * width[left]) + model.counts
+        t[left] = np.where(between, inside, here[goes_on] + np.where(is_low, 1, -1) * step[left])
+    ends = scale.y(found, rows)
+    ends[found == np.inf] = np.inf
+    ends[found == -np.inf] = 0.0 if model.log_link else -np.inf
     return ends.reshape(-1, len(levels))
 
 

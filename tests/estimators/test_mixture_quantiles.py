@@ -7,9 +7,9 @@ from scipy import stats
 from skbayes_sg import BayesianGammaRegressor
 from skbayes_sg.estimators.mixture_predictions import Mixture
 from skbayes_sg.estimators.mixture_quantiles import (
-    _AGREED,
+    _PROMISED,
+    Given,
     SharedParameters,
-    gauss_rules,
     mixture_quantiles,
 )
 from skbayes_sg.models import Gamma, Linear, NegativeBinomial, Poisson, Student
@@ -19,10 +19,11 @@ LEVELS = np.array([0.005, 0.025, 0.3, 0.5, 0.9, 0.975])
 OWN = {Poisson: [], NegativeBinomial: [-1.0], Gamma: [-1.0], Linear: [0.2], Student: [0.0, 1.0]}
 
 
-def a_mixture(cls, spread, seed, weighted=False, n_draws=800):
+def a_mixture(cls, spread, seed, evenness=np.inf, n_draws=800, n_rows=20):
     """Rows whose predictors have skewed draws, that depend on those of the shared parameters.
 
-    Their sd is `spread` for a usual row. One in ten rows is five times as far out.
+    Their sd is `spread` for a usual row. One in ten rows is five times as far out. Weights of draws
+    have the coefficient of variation ``evenness^-0.5``.
     """
     rng = np.random.default_rng(seed)
     z = rng.standard_normal((n_draws, 4 + len(OWN[cls])))
@@ -31,8 +32,9 @@ def a_mixture(cls, spread, seed, weighted=False, n_draws=800):
     draws = spread * z / 2
     draws[:, :4] += [0.5, -0.3, 0.0, 1.0]
     draws[:, 4:] += OWN[cls]
-    X = rng.standard_normal((20, 3)) * np.where(np.arange(20) % 10, 1.0, 5.0)[:, None]
-    weights = rng.dirichlet(np.ones(n_draws)) if weighted else np.full(n_draws, 1 / n_draws)
+    X = rng.standard_normal((n_rows, 3)) * np.where(np.arange(n_rows) % 10, 1.0, 5.0)[:, None]
+    even = np.full(n_draws, 1 / n_draws)
+    weights = even if evenness == np.inf else rng.dirichlet(np.full(n_draws, evenness))
     return Mixture(cls(3), X, draws, weights, X.dtype)
 
 
@@ -49,17 +51,16 @@ def test_positive_numbers_neither_overflow_nor_underflow():
         assert (mixture_quantiles(moved, LEVELS)[0] == end).all()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("evenness", [np.inf, 1.0, 0.1])
 @pytest.mark.parametrize("spread", [0.03, 0.3, 1.0])
 @pytest.mark.parametrize("cls", OWN)
 @pytest.mark.quick("0.03", "0.3")
-def test_probabilities_below_quantiles_are_the_levels(cls, spread, weighted, seed):
-    mixture = a_mixture(cls, spread, seed, weighted)
+def test_probabilities_below_quantiles_are_the_levels(cls, spread, evenness, seed):
+    mixture = a_mixture(cls, spread, seed, evenness, n_rows=80)
     ends, width = mixture_quantiles(mixture, LEVELS)
     outputs = mixture.model.outputs(mixture.draws, mixture.X)
-    np.testing.assert_allclose(
-        width, mixture.weights @ mixture.model.width(outputs), rtol=0.1 * spread
-    )
+    exact = mixture.weights @ mixture.model.width(outputs)
+    np.testing.assert_allclose(width, exact, rtol=0.25)  # roundings are small beside it
 
     def below(y):
         return mixture.weights @ mixture.model.distribution(y, outputs)
@@ -67,10 +68,10 @@ def test_probabilities_below_quantiles_are_the_levels(cls, spread, weighted, see
     for end, level in zip(ends.T, LEVELS, strict=True):
         if mixture.model.counts:
             assert (end == np.rint(end)).all()
-            assert (below(end) > level - _AGREED).all()
-            assert (below(end - 1) < level + _AGREED).all()
+            assert (below(end) > level - _PROMISED).all()
+            assert (below(end - 1) < level + _PROMISED).all()
         else:
-            np.testing.assert_allclose(below(end), level, atol=_AGREED)
+            np.testing.assert_allclose(below(end), level, atol=_PROMISED)
 
 
 @pytest.mark.parametrize("n_draws", [1, 2, 9, 33])
@@ -80,38 +81,67 @@ def test_few_draws_are_all_taken(n_draws):
     outputs = mixture.model.outputs(mixture.draws, mixture.X)
     for end, level in zip(ends.T, LEVELS, strict=True):
         below = mixture.weights @ mixture.model.distribution(end, outputs)
-        np.testing.assert_allclose(below, level, atol=_AGREED)
+        np.testing.assert_allclose(below, level, atol=_PROMISED)
 
 
 @pytest.mark.parametrize("n_nodes", [2, 4, 8])
 def test_a_gauss_rule_has_the_moments_of_the_draws(n_nodes):
     rng = np.random.default_rng(0)
     eta, weights = rng.gamma(2.0, size=(500, 3)) * [1.0, 0.0, 1e4], rng.dirichlet(np.ones(500))
-    fine, coarse = gauss_rules(
-        eta, weights, SharedParameters.of(np.empty((500, 0)), weights, 2), n_nodes
-    )
-    sd = np.sqrt(weights @ (eta - weights @ eta) ** 2)
-    centre, unit = weights @ eta, np.where(sd > 0, sd, 1.0)
-    for rule, n in ((fine, n_nodes), (coarse, n_nodes - 1)):
-        assert rule.outputs.shape == (n, 1, 3)
-        z = (rule.outputs[:, 0] - centre) / unit
+    centre = weights @ eta
+    given = Given.of(centre[None], (eta - centre).T, np.empty((500, 0)), weights, n_nodes)
+    sd = np.sqrt(weights @ (eta - centre) ** 2)
+    unit = np.where(sd > 0, sd, 1.0)
+    for n in range(1, n_nodes + 1):  # rules of fewer nodes are in that of the most
+        nodes, _, along = given.at(np.empty((1, 0)), n)
+        assert nodes.shape == (1, n, 3)
         for power in range(2 * n):
             moment = weights @ ((eta - centre) / unit) ** power
-            np.testing.assert_allclose(rule.mean(z**power), moment, rtol=1e-3, atol=1e-5)
+            found = np.sum(along[0] * ((nodes[0] - centre) / unit) ** power, axis=0)
+            np.testing.assert_allclose(found, moment, rtol=1e-3, atol=1e-5)
 
 
-def test_groups_of_draws_have_mean_and_variance_of_all():
+@pytest.mark.parametrize("n_draws", [1, 2, 3, 40])
+def test_a_gauss_rule_of_as_many_nodes_as_numbers_is_the_numbers(n_draws):
+    """Rounding is left of further polynomials, and no number may come of it."""
+    rng = np.random.default_rng(n_draws)
+    numbers, weights = rng.standard_normal(3), rng.dirichlet(np.ones(n_draws))
+    eta = numbers[np.arange(n_draws) % 3]
+    rest = (eta - weights @ eta)[None]
+    given = Given.of((weights @ eta)[None, None], rest, np.empty((n_draws, 0)), weights, 8)
+    nodes, _, along = given.at(np.empty((1, 0)), 8)
+    for end in np.append(np.sort(numbers) + 1e-3, -np.inf):
+        below = weights @ (eta <= end)
+        np.testing.assert_allclose(along[0, :, 0] @ (nodes[0, :, 0] <= end), below, atol=1e-5)
+
+
+def test_draws_that_depend_on_shared_parameters_have_their_moments_at_the_nodes():
+    """Their mean is quadratic, and the logarithm of their scale linear, in normal parameters."""
     rng = np.random.default_rng(0)
-    values = rng.standard_normal((1000, 2)) @ [[1.0, 0.5], [0.0, 0.1]] + [3.0, -2.0]
-    weights = rng.dirichlet(np.full(1000, 5.0))
-    shared = SharedParameters.of(values, weights, 4)
-    assert sorted(np.concatenate(shared.groups)) == list(range(1000))
-    share = [weights[group].sum() for group in shared.groups]
-    for each in (shared.values, shared.coarse):
-        covariance = np.cov(values.T, aweights=weights, ddof=0)
-        found = np.cov(each.T, aweights=share, ddof=0)
-        np.testing.assert_allclose(found, covariance, atol=0.02 * np.trace(covariance))
-        np.testing.assert_allclose(share @ each, weights @ values, atol=0.05)
+    a, noise = rng.standard_normal((2, 100_000))
+    b = 0.4 * a**2 + np.exp(0.3 * a) * noise
+    weights = np.full(len(a), 1 / len(a))
+    shared = SharedParameters.of(np.column_stack([a, b]), weights, np.arange(len(a)), 4)
+    assert shared.values.shape == (16, 2)
+    for i in range(6):
+        for j in range(6 - i):
+            moment = np.mean(a**i * b**j)
+            error = np.std(a**i * b**j) / np.sqrt(len(a))
+            found = shared.weights @ (shared.values[:, 0] ** i * shared.values[:, 1] ** j)
+            assert abs(found - moment) < 5 * error + 1e-4, (i, j)
+
+
+def test_draws_that_depend_on_shared_parameters_in_another_way_are_all_taken():
+    """The mean of rows jumps where the dispersion is half of its largest: no quadratic does."""
+    mixture = a_mixture(Gamma, 0.3, 0, n_rows=80)
+    draws = mixture.draws.copy()
+    draws[:, 3] += 3 * (draws[:, 4] > -1.0)
+    mixture = mixture._replace(draws=draws)
+    ends, _ = mixture_quantiles(mixture, LEVELS)
+    outputs = mixture.model.outputs(mixture.draws, mixture.X)
+    for end, level in zip(ends.T, LEVELS, strict=True):
+        below = mixture.weights @ mixture.model.distribution(end, outputs)
+        np.testing.assert_allclose(below, level, atol=_PROMISED)
 
 
 class Dice(LogLink):
