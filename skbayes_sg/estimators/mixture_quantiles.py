@@ -99,7 +99,7 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
         if numbers is not None:
             groups = SharedParameters.groups(_shared(mixture), weights, n_halvings)
             n_nodes = max(numbers) * sum(len(group.weights) for group in groups)
-            if 4 * n_nodes >= len(draws):  # a rule takes longer than it saves
+            if 4 * n_nodes * np.sum(weights**2) >= 1:  # of effective draws there are as few
                 continue
         size, stand = 8 * n_nodes * model.widest * len(levels), np.zeros(len(left), bool)
         for block in row_blocks(len(left), size, 8 * elements_at_a_time()):
@@ -168,7 +168,7 @@ def _rules(
 
 def _tolerance(level: float) -> float:
     """Of the probability below a quantile, under two rules: the finer one may be off as well."""
-    return 0.4 * min(_PROMISED, _OF_OUTSIDE * 2 * min(level, 1 - level))
+    return 0.25 * min(_PROMISED, _OF_OUTSIDE * 2 * min(level, 1 - level))
 
 
 def _stand(model: Response, rule: Rule, ends: NDArray, levels: NDArray) -> NDArray:
