@@ -254,7 +254,7 @@ class BayesianLinearRegression(LinearRegressor):
     def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
         """Of y without draws of the coefficients, where one precision is given or sampled."""
         fit = self._fit
-        one = fit is None or fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
+        one = fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
         if kind == "mean" or not one or mixture.model is not self.model_:
             return super()._quantiles(mixture, q, kind)
         noise = np.sqrt(self.noise_variance_samples_).ravel()

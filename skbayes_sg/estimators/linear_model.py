@@ -438,7 +438,7 @@ class LinearModel(BayesianEstimator):
         True
         """
         check_is_fitted(self, "model_")
-        engine = None if self._fit is None else self._fit.engine
+        engine = self._fit.engine
         if engine is None or self._stream is not None:
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary distribution"

@@ -235,14 +235,11 @@ def effects_of(estimator: Any, name: str) -> tuple[NDArray, NDArray]:
         return mean, np.full(n_draws, sd)
     numbers = model.unpack(np.arange(model.dim))["coef"][:, list(levels.seen.columns)]
     step = levels.step
-    prior = (
-        estimator._stream.now.prior if fit is None or estimator._stream is not None else fit.prior
-    )
-    mean = (prior.mean[numbers] * step).mean(axis=1)
+    mean = (fit.prior.mean[numbers] * step).mean(axis=1)
     squares = np.broadcast_to(step**2, numbers.shape).ravel()
     numbers = numbers.ravel()
     variance = np.full(n_draws, np.mean(squares / estimator.prior_precision_[numbers]))
-    if fit is not None and fit.hyper_draws is not None:
+    if fit.hyper_draws is not None:
         scales = fit.scales
         group = np.full(model.dim, -1)
         group[scales.block] = scales.group
