@@ -152,6 +152,8 @@ FOR = [
     ("estimators/classifier.py", "class_weight", having("class_weight")),
     ("estimators/new_levels.py", "", COEFFICIENTS),  # functions of these estimators
     ("estimators/one_hot.py", "", COEFFICIENTS),
+    ("data/factors.py", "prior_groups", COEFFICIENTS),
+    ("inspection/summary.py", "reference: without an intercept", COEFFICIENTS),
     ("estimators/mlp.py", "hidden_layer_sizes", having("hidden_layer_sizes")),
     ("estimators/ordinal.py", "categories must", having("categories")),
     ("estimators/coefficient_prior.py", "prior must", COEFFICIENTS),
