@@ -153,7 +153,7 @@ FOR = [
     ("estimators/new_levels.py", "", COEFFICIENTS),  # functions of these estimators
     ("estimators/one_hot.py", "", COEFFICIENTS),
     ("data/factors.py", "prior_groups", COEFFICIENTS),
-    ("inspection/summary.py", "reference: without an intercept", COEFFICIENTS),
+    ("inspection/summary.py", "reference: without an intercept", having("fit_intercept")),
     ("estimators/mlp.py", "hidden_layer_sizes", having("hidden_layer_sizes")),
     ("estimators/ordinal.py", "categories must", having("categories")),
     ("estimators/coefficient_prior.py", "prior must", COEFFICIENTS),
