@@ -58,6 +58,12 @@ quick = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarnin
 
 @quick
 @pytest.mark.parametrize(("cls", "y"), EACH, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.quick(
+    "BayesianLogisticRegression",
+    "BayesianLinearRegression",
+    "BayesianPoissonRegressor",
+    "BayesianBinomialRegressor",
+)
 def test_a_fit_is_that_of_one_hot_columns(cls, y):
     more = {"trials": 1} if cls is BayesianBinomialRegressor else {}
     model = cls(**SHORT).fit(ROWS, y, **more)
@@ -78,6 +84,7 @@ def test_a_fit_is_that_of_one_hot_columns(cls, y):
     ("cls", "y"),
     [(BayesianMLPClassifier, LABELS), (BayesianMLPRegressor, NUMBERS), (DRBMClassifier, LABELS)],
 )
+@pytest.mark.usefixtures("_short_searches")
 def test_networks_have_the_columns_without_pooling(cls, y):
     short = {"n_chains": 2, "n_draws": 4, "burn_in": 4, "thin": 1, "random_state": 0}
     model, columns = cls(**short).fit(ROWS, y), cls(**short).fit(COLUMNS, y)

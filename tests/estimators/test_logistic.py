@@ -428,7 +428,7 @@ def broken(X, y, what):
         ("inf", "contains infinity"),
         ("one class", "one class only.*at least two classes"),
         ("1-D", "Expected 2D array"),
-        ("text", "column.* 'job'; encode"),
+        ("text", "column.* 'job'; give such a column the type category"),
         ("lengths", "inconsistent numbers of samples"),
         ("continuous", "Unknown label type: continuous"),
     ],
