@@ -105,7 +105,7 @@ def sums(family: str) -> dict:
     model = FAMILIES[family](random_state=0).fit(X, y)
     new = rows(family, 100_000, 20, 1)[0]
     by = np.arange(len(new)) % 10
-    seconds = np.nan
+    seconds = None
     if family != "robust":  # whose sums have no cumulants
         seconds = processor_time(lambda: totals(model, new, by=by), repeats=2)
     tracemalloc.start()

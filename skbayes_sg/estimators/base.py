@@ -548,15 +548,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     # -- files, copies, ArviZ -----------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Draws in single precision where that holds them, and once for both their places."""
-        state = super().__getstate__() | {"_written_by": (FORMAT, __version__)}
-        draws, fit = state.get("draws_"), state.get("_fit")
-        if fit is not None and fit.draws is draws and draws.dtype == np.float64:
-            with np.errstate(over="ignore"):
-                single = draws.astype(np.float32)
-            if (single == draws).all():
-                state |= {"draws_": single, "_fit": replace(fit, draws=single), "_in_single": True}
-        return state
+        return super().__getstate__() | {"_written_by": (FORMAT, __version__)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
@@ -567,9 +559,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 f"{written}, and skbayes_sg {__version__} reads format {FORMAT} alone: fit it "
                 f"again, or load it with skbayes_sg {version}"
             )
-        if state.pop("_in_single", False):
-            double = state["draws_"].astype(np.float64)
-            state |= {"draws_": double, "_fit": replace(state["_fit"], draws=double)}
         super().__setstate__(state)
 
     def compact(self, n_draws: int | None = None) -> Self:

@@ -92,6 +92,22 @@ class Fit:
     ran: Ran = _NOTHING
     values: dict[str, Any] = field(default_factory=dict, init=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With draws in single precision where that holds them."""
+        state = dict(vars(self))
+        if self.draws.dtype == np.float64:
+            with np.errstate(over="ignore"):
+                single = self.draws.astype(np.float32)
+            if (single == self.draws).all():
+                state |= {"draws": single, "in_double": True}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        if state.pop("in_double", False):
+            state["draws"] = state["draws"].astype(np.float64)
+        vars(self).update(state)
+
     @property
     def prior_precision_draws(self) -> NDArray:
         """Precision of each group under each draw, (n_chains, n_draws, groups)."""
