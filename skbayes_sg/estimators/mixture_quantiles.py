@@ -405,9 +405,9 @@ def inverted(model: Response, rule: Rule, levels: NDArray, near: NDArray) -> NDA
         was_low[left] = is_low
 
         gap = high[left] - low[left]
-        close = 1.0 if model.counts else _OF_WIDTH + _ROUNDING * np.abs(here)
+        close = np.maximum(1.0 if model.counts else _OF_WIDTH, _ROUNDING * np.abs(here))
         off = np.abs(below - q[left]) / (2 * np.minimum(q[left], 1 - q[left]))
-        is_found = ~(off > _OF_AN_END) & (not model.counts)
+        is_found = (off <= _OF_AN_END) & (not model.counts)
         found[left] = np.where(is_found, here, high[left])
         beyond = np.where(is_low, here == most, here == least)
         found[left[beyond]] = np.where(is_low, np.inf, -np.inf)[beyond]
@@ -416,9 +416,9 @@ def inverted(model: Response, rule: Rule, levels: NDArray, near: NDArray) -> NDA
 
         between = np.isfinite(gap)
         n_between[left] += between
-        share = np.where(
-            n_between[left] % 4 == 0, 0.5, at_low[left] / (at_low[left] - at_high[left])
-        )
+        share = at_low[left] / (at_low[left] - at_high[left])
+        follows = (share > 0) & (share < 1) & (n_between[left] % 4 != 0)
+        share = np.where(follows, share, 0.5)
         inside = low[left] + share * gap
         if model.counts:
             inside = np.clip(np.floor(inside), low[left] + 1, high[left] - 1)

@@ -144,6 +144,16 @@ def test_draws_that_depend_on_shared_parameters_in_another_way_are_all_taken():
         np.testing.assert_allclose(below, level, atol=_PROMISED)
 
 
+@pytest.mark.parametrize("cls", [Poisson, NegativeBinomial])
+def test_a_search_for_counts_ends_however_large_they_are(cls):
+    """Values that were halved often underflowed, and a search went on for ever."""
+    mixture = a_mixture(cls, 0.3, 0)
+    for size in (20.0, 40.0, 400.0, -400.0, 1e4):
+        X = size * np.eye(3)[:1] * np.ones((4, 1))
+        ends, _ = mixture_quantiles(mixture._replace(X=X), LEVELS)
+        assert (ends[:, 1:] >= ends[:, :-1]).all()
+
+
 class Dice(LogLink):
     """Multiples of a third, which it does not say are counts."""
 
