@@ -90,9 +90,20 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
     are searched for again like the others.
     """
     model, X, draws, weights, _ = mixture
-    ends, widths = np.full((X.shape[0], len(levels)), np.nan), np.empty(X.shape[0])
+    stages, n_levels = _stages(model), len(levels)
+    if not stages:  # a row of several responses has as many mixtures
+        parts = list[tuple[NDArray, NDArray]]()
+        size = 8 * len(draws) * model.widest * n_levels
+        for block in row_blocks(X.shape[0], size, 8 * elements_at_a_time()):
+            rule = _all_draws(mixture._replace(X=X[block]))
+            nowhere = np.full((rule.n_rows, n_levels), np.nan)
+            width = rule.mean(model.width(rule.outputs))
+            parts.append((inverted(model, rule, levels, nowhere), width))
+        found, of_rows = zip(*parts, strict=True)
+        return np.concatenate(found), np.concatenate(of_rows)
+    ends, widths = np.full((X.shape[0], n_levels), np.nan), np.empty(X.shape[0])
     left = np.arange(X.shape[0])
-    for n_halvings, numbers in (*_stages(model), (0, None)):
+    for n_halvings, numbers in (*stages, (0, None)):
         if not len(left):
             break
         groups, n_nodes = list[SharedParameters](), len(draws)
@@ -101,11 +112,11 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
             n_nodes = max(numbers) * sum(len(group.weights) for group in groups)
             if 4 * n_nodes * np.sum(weights**2) >= 1:  # of effective draws there are as few
                 continue
-        size, stand = 8 * n_nodes * model.widest * len(levels), np.zeros(len(left), bool)
+        size, stand = 8 * n_nodes * model.widest * n_levels, np.zeros(len(left), bool)
         for block in row_blocks(len(left), size, 8 * elements_at_a_time()):
             rows = left[block]
-            of_rows = mixture._replace(X=X[rows])
-            rules = [_all_draws(of_rows)] if numbers is None else _rules(of_rows, groups, numbers)
+            some = mixture._replace(X=X[rows])
+            rules = [_all_draws(some)] if numbers is None else _rules(some, groups, numbers)
             for rule in rules:
                 stand[block] = known = _stand(model, rule, ends[rows], levels)
                 widths[rows] = rule.mean(model.width(rule.outputs))
@@ -138,7 +149,7 @@ def _all_draws(mixture: Mixture) -> Rule:
     """The rule whose nodes are the draws."""
     model, X, draws, weights, _ = mixture
     outputs = np.concatenate(list(outputs_of(model, X, draws)), axis=-1)
-    return Rule(outputs, np.broadcast_to(weights[:, None], (len(draws), X.shape[0])))
+    return Rule(outputs, np.broadcast_to(weights[:, None], (len(draws), outputs.shape[-1])))
 
 
 def _rules(

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -195,6 +196,7 @@ def test_fewer_draws_predict_nearly_as_well(fitted, iris):
     all_draws = fitted.predict_proba(X)
     few = clone(fitted).set_params(n_predict_draws=30)
     few.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
+    few._fit = fitted._fit
     assert few.predict_draws(X, kind="mean").shape == (30, 150, 3)
     assert np.abs(few.predict_proba(X) - all_draws).max() <= 6 * 0.5 / np.sqrt(30)
     with pytest.raises(ValueError, match="n_predict_draws must be at least 1"):
@@ -216,8 +218,8 @@ def test_a_stream_after_a_fit_begins_at_the_mean_of_weighted_draws(iris):
     X, y = iris
     still = SGLD(step_size=1e-13, batch_size=20)
     model = BayesianMLPClassifier((2,), sampler=still, **SHORT).fit(X, y)
-    model.draws_ = model.draws_ + np.arange(10.0)[:, None]  # as if each had moved
-    model.draw_weights_ = np.arange(10.0) / 45
+    moved = model.draws_ + np.arange(10.0)[:, None]  # as if each had moved
+    model._fit = replace(model._fit, draws=moved, weights=np.arange(10.0) / 45)
     mean = np.average(model.draws_, axis=1, weights=model.draw_weights_).mean(axis=0)
     model.partial_fit(X, y, n_total=150)
     np.testing.assert_allclose(model.draws_[0, -1], mean, atol=1e-3)

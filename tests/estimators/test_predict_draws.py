@@ -1,6 +1,7 @@
 """Memory of predictions under all draws."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -77,6 +78,8 @@ def test_memory_that_is_full_in_a_prediction_is_told(monkeypatch):
         raise MemoryError("Unable to allocate 8 GiB")
 
     monkeypatch.setattr(type(model.model_), "outputs", full)
-    for method in (model.predict, model.predict_interval, model.predict_draws):
+    monkeypatch.setattr(type(model.model_), "distribution", full)
+    with_std = partial(model.predict, return_std=True)
+    for method in (with_std, model.predict_interval, model.predict_draws):
         with pytest.raises(MemoryError, match=r"100 rows \(Unable.*8 GiB\); predict fewer rows"):
             method(X)

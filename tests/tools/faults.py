@@ -1869,8 +1869,8 @@ FAULTS = [
     ),
     Fault(
         "estimators/mixture_quantiles.py",
-        "np.broadcast_to(weights[:, None], (len(draws), X.shape[0]))",
-        "np.full((len(draws), X.shape[0]), 1 / len(draws))",
+        "np.broadcast_to(weights[:, None], (len(draws), outputs.shape[-1]))",
+        "np.full((len(draws), outputs.shape[-1]), 1 / len(draws))",
         "quantiles under all draws forget their weights",
         "estimators/test_mixture_quantiles.py -k levels",
     ),
