@@ -272,3 +272,20 @@ def test_many_weak_coefficients_do_not_keep_their_precision_from_mixing(seed):
         warnings.simplefilter("always")
         model = BayesianLogisticRegression(random_state=seed).fit(X, y)
     assert ess_bulk(np.log(model.prior_precision_draws_))[0] > 250 or said
+
+
+def test_columns_of_zeros_do_not_count_in_the_spread_of_a_group():
+    """As the levels of another fold; the standard deviation was half of the right one."""
+    rng = np.random.default_rng(0)
+    member = rng.integers(12, size=300)
+    y = rng.normal(0, 2.0, 12)[member] + rng.standard_normal(300)
+    levels = np.eye(12)[member]
+    spread = []
+    for n_empty in (0, 40):
+        X = np.hstack([levels, np.zeros((300, n_empty))])
+        groups = {"place": list(range(X.shape[1]))}
+        model = BayesianLinearRegression(prior_groups=groups, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            spread.append(model.fit(X, y).summary(groups=True).loc["place", "mean"])
+    assert spread[1] == pytest.approx(spread[0], rel=0.1)
