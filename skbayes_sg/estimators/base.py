@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skbayes_sg.bases import BaseEstimator
 from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_callbacks
 from skbayes_sg.data import InMemory
-from skbayes_sg.data.factors import Design, NewLevels
+from skbayes_sg.data.factors import Design, NewLevels, level_name
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.batches import Batches
@@ -310,7 +310,21 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return checked, new
 
     def _take_levels_of(self, X: Any) -> None:
-        """Give columns to levels of a chunk that those before did not have."""
+        """Give columns to levels of a chunk that those before did not have, or say that none have.
+
+        The weights of a network are those of its first chunk.
+        """
+        new = {} if self._design is None else self._read(X, reset=False)[1]
+        for name, levels in new.items():
+            labels = [repr(level_name(label)) for label in dict.fromkeys(levels.labels)]
+            if labels:
+                more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
+                warn(
+                    f"column {name!r} of X has levels that the first chunk did not have, "
+                    f"{', '.join(labels[:5])}{more}: their rows have zeros in its columns; begin "
+                    "the stream with rows of each level",
+                    UserWarning,
+                )
 
     @property
     def _column_names(self) -> Sequence[Any]:

@@ -225,7 +225,10 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         """
         require_chunk(X)
         self._validate_parameters()
-        X, y = self._validate_pair(X, y, reset=not hasattr(self, "model_"))
+        first = not hasattr(self, "model_")
+        if not first:
+            self._take_levels_of(X)
+        X, y = self._validate_pair(X, y, reset=first)
         found = of_chunk(self, X, offset)
         total = population(n_total, X.shape[0], found["n_samples_seen_"])
         follow(self, self._bind(X, y, RowMetadata(sample_weight, offset), total), found)

@@ -429,6 +429,20 @@ def test_a_stream_goes_on_from_a_fit_with_levels_of_its_own():
     np.testing.assert_allclose(found["sd"], fit["sd"], rtol=0.15)
 
 
+@pytest.mark.parametrize("cls", [BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier])
+def test_a_network_says_that_a_late_level_has_no_columns(cls):
+    early = MEMBER < 8
+    y = NUMBERS if cls is BayesianMLPRegressor else LABELS
+    more = {} if cls is BayesianMLPRegressor else {"classes": [0, 1]}
+    model = cls(n_draws=8, burn_in=8, thin=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.partial_fit(ROWS[early], y[early], n_total=N, **more)
+    late = np.flatnonzero(MEMBER == 8)
+    with pytest.warns(UserWarning, match="column 'city' of X has levels .* did not have, 'c08'"):
+        model.partial_fit(ROWS.iloc[late], y[late], n_total=N)
+
+
 @quick
 def test_a_row_without_a_level_in_a_later_chunk_is_said():
     """Columns of the first chunk are a factor, and those of the second are none."""
