@@ -27,8 +27,8 @@ from skbayes_sg.callbacks import CallbackRunner, CallbackSupportMixin, with_call
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.factors import Design, NewLevels, level_name
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, metadata_of_fit, with_known
-from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.batches import Batches
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.categorical import (
     KINDS,
@@ -253,6 +253,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         It may add to `diagnostics_`.
         """
         return warnings
+
+    @property
+    def _draws(self) -> Draws:
+        """The draws and what each counts, as whatever averages over them reads them."""
+        return Draws(self.draws_, self.draw_weights_)
 
     @property
     def _batches(self) -> Batches | None:
@@ -518,7 +523,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         X, new = self._read(X, reset=False)
         of_rows, X = X.dtype, with_offset(self, X, offset)
-        draws, asked = self.draws_.reshape(-1, self.draws_.shape[-1]), "auto"
+        draws, asked = self._draws.flat, "auto"
         if hasattr(self, "n_predict_draws"):  # of classes
             asked = self.n_predict_draws
         if average and self._few is not None and is_word(asked, "auto"):
@@ -617,14 +622,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         True
         """
         check_is_fitted(self, "draws_")
-        n_chains, weights = len(self.draws_), self.draw_weights_
-        kept = np.flatnonzero(weights)
+        draws, kept = self._draws.counting(), np.flatnonzero(self._draws.weights)
         if n_draws is not None:
+            n_chains = len(draws.values)
             require_integer("n_draws", n_draws, n_chains)
             if n_draws // n_chains < len(kept):
-                kept, weights = systematic(weights, n_draws // n_chains), np.ones_like(weights)
+                kept = self._draws.standing(n_draws // n_chains)
+                draws = self._draws.resampled(n_draws // n_chains)
         small, fit, few = copy.copy(self), self._fit, self._few
-        draws, eta = in_single_precision(self.draws_[:, kept]), fit.hyper_draws
+        eta = fit.hyper_draws
         learned = None if fit.learned is None else replace(fit.learned, sampled=None)
         small._stream, small._few = None, None
         if n_draws is None and few is not None:
@@ -633,8 +639,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             None,
             fit.model,
             fit.prior,
-            draws,
-            weights[kept] / weights[kept].sum(),
+            in_single_precision(draws.values),
+            draws.weights,
             fit.n_passes,
             learned,
             fit.scales,
@@ -921,22 +927,13 @@ def of_chunk(estimator: Any, X: Any, offset: ArrayLike | None) -> dict[str, Any]
     return {"n_samples_seen_": seen, "_has_offset": offset is not None}
 
 
-def alike(draws: NDArray, weights: NDArray) -> NDArray:
-    """As many draws of equal weight: those of larger weights stand there several times.
-
-    Where all weights are equal these are the draws (systematic resampling).
-    """
-    return draws if np.ptp(weights) == 0 else draws[systematic(weights, len(weights))]
-
-
 def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArray]:
     """Numbers of the draws that predict, chain by chain, and their weights, summing to 1.
 
     They are `every` one, or those that have a weight. A classifier may ask for `n_predict_draws` of
     these, evenly spaced; "auto" are 400 to 800, every so many.
     """
-    n_chains, n_draws = len(estimator.draws_), getattr(estimator, "n_predict_draws", None)
-    weights = np.tile(estimator.draw_weights_ / n_chains, n_chains)
+    weights, n_draws = estimator._draws.flat_weights, getattr(estimator, "n_predict_draws", None)
     (some,) = np.nonzero(weights)
     require_predict_draws(n_draws)  # it may have been set after the fit
     if n_draws == "auto":

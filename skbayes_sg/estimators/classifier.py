@@ -17,10 +17,9 @@ from skbayes_sg.bases import ClassifierMixin
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.data.rows import row_blocks
-from skbayes_sg.diagnostics import quantile
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
-    alike,
     all_or_nothing,
     merged,
     rows_that_count,
@@ -347,7 +346,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         """
         require_choice("kind", kind, ("observation", "mean"))
         model, X, draws, weights, _ = self._to_predict(X, offset)
-        draws, rng = alike(draws, weights), np.random.default_rng(random_state)
+        draws = Draws(draws[None], weights).resampled(len(weights)).flat
+        rng = np.random.default_rng(random_state)
         shape = len(draws), X.shape[0]
         if kind == "mean":
             each = np.empty((*shape, len(self.classes_)), X.dtype)
@@ -409,7 +409,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), BLOCK_BYTES):
             p = under_each(model, X[rows], draws)
-            found = quantile(p.reshape(1, len(p), -1), ends_of(level), weights)
+            found = Draws(p.reshape(1, len(p), -1), weights).quantile(ends_of(level))
             ends[rows] = found.reshape(2, *p.shape[1:]).T
         both = ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
         return both.astype(X.dtype, copy=False)

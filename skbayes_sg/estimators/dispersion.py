@@ -52,8 +52,8 @@ def pearson(estimator: Any, rows: InMemory, more: float) -> tuple[float, float]:
     at_mean = weight * _squares(model, outputs, rows.y)[0]
 
     some = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
-    flat, each = estimator.draws_.reshape(-1, model.dim), estimator.draw_weights_
-    draws = systematic(np.tile(each, len(estimator.draws_)), min(_TELLING_DRAWS, len(flat)))
+    flat = estimator._draws.flat
+    draws = systematic(estimator._draws.flat_weights, min(_TELLING_DRAWS, len(flat)))
     of_draws = model.outputs(flat[draws], rows.some(some).X).astype(np.float64)
     at_draws = weight[some] * _squares(model, of_draws, rows.y[some])
     less = (at_draws.mean(axis=0) - at_mean[some]).sum() * rows.n_rows / len(some)

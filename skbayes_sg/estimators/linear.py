@@ -14,9 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from skbayes_sg.data import Batch, Data, of_targets, row_blocks
-from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators import updating
-from skbayes_sg.estimators.base import draws_that_predict
 from skbayes_sg.estimators.from_fit import FromFit
 from skbayes_sg.estimators.linear_model import LinearRegressor
 from skbayes_sg.estimators.mixture_predictions import Mixture
@@ -228,7 +226,7 @@ class BayesianLinearRegression(LinearRegressor):
     def _mean_noise(self, fit: Any) -> float:
         if isinstance(fit, updating.StreamFit):
             return updating.noise_of(self)
-        noise = self.noise_variance or moments(self.noise_variance_samples_, self.draw_weights_)[0]
+        noise = self.noise_variance or self._draws.of(self.noise_variance_samples_).mean()
         return float(noise)
 
     # -- predictions --------------------------------------------------------------------------
@@ -259,7 +257,7 @@ class BayesianLinearRegression(LinearRegressor):
             return super()._quantiles(mixture, q, kind)
         noise = np.sqrt(self.noise_variance_samples_).ravel()
         mean, square = self._response(mixture.X, noise)
-        weights, wider = draws_that_predict(self)[1], np.sqrt(1 + square)
+        weights, wider = self._draws.flat_weights, np.sqrt(1 + square)
         halves = [scale_mixture_quantile(each, weights, noise) for each in q]
         return mean[:, None] + wider[:, None] * np.array(halves), wider * noise.mean()
 
@@ -270,8 +268,7 @@ class BayesianLinearRegression(LinearRegressor):
         triangular, so that a row costs as much as half a product with a matrix of D x D.
         """
         X, given = self.model_.features(X), X
-        _, weights = draws_that_predict(self)
-        factor = (np.sqrt(weights) / scale)[:, None]
+        factor = (np.sqrt(self._draws.flat_weights) / scale)[:, None]
         root = self.coef_samples_.reshape(-1, X.shape[1]) - self.coef_
         shift = self.intercept_samples_.reshape(-1, 1) - self.intercept_
         root, shift, rest = root * factor, shift * factor, 0.0

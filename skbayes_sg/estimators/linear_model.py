@@ -25,7 +25,6 @@ from skbayes_sg.data.row_metadata import (
     with_known,
     with_trials,
 )
-from skbayes_sg.diagnostics import moments
 from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import (
@@ -371,9 +370,9 @@ class LinearModel(BayesianEstimator):
     def _few_draws(self, posterior: Posterior) -> FewDraws | None:
         # effects of new levels are balanced over all draws; a mean that is linear takes one product
         linear = isinstance(posterior.model, Response) and posterior.model.has_linear_mean
-        if linear or self._levels or np.ptp(self.draw_weights_) > 0:
+        if linear or self._levels or not self._draws.count_alike:
             return None
-        return few_draws(posterior, self.draws_.reshape(-1, self.draws_.shape[-1]))
+        return few_draws(posterior, self._draws.flat)
 
     def _take_levels_of(self, X: Any) -> None:
         if self._design is not None:
@@ -452,7 +451,7 @@ class LinearModel(BayesianEstimator):
                 "are too many for one"
             )
         target = engine.target(posterior)
-        theta = moments(self.draws_, self.draw_weights_)[0][None]
+        theta = self._draws.mean()[None]
         posterior = engine.under(posterior)
         if engine.sampled is not None:
             scales = engine.sampled.scales
@@ -756,7 +755,7 @@ def is_separated(estimator: Any, posterior: Posterior) -> bool:
     that are linearly independent, as those of fewer rows than columns mostly are.
     """
     rows, model = posterior.data.sample, estimator.model_
-    mean = moments(estimator.draws_, estimator.draw_weights_)[0][None]
+    mean = estimator._draws.mean()[None]
     batches = map(rows.load, rows.blocks(model.row_size))
     if all(model.is_right(mean, batch.X, batch.y).all() for batch in batches):
         return True
@@ -958,7 +957,7 @@ def of_draws(block: str) -> property:
 
 def mean_of(samples: str) -> property:
     """Attribute: the posterior mean of such draws."""
-    return property(lambda self: float(moments(getattr(self, samples), self.draw_weights_)[0]))
+    return property(lambda self: float(self._draws.of(getattr(self, samples)).mean()))
 
 
 def _normal_precision(fit: Any) -> NDArray:

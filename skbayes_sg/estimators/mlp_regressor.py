@@ -12,10 +12,8 @@ from scipy.special import logsumexp
 
 from skbayes_sg.data import InMemory, row_blocks
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns
-from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import (
     all_or_nothing,
-    draws_that_predict,
     merged,
     of_chunk,
     require_spread,
@@ -24,7 +22,7 @@ from skbayes_sg.estimators.base import (
 from skbayes_sg.estimators.from_fit import FromFit
 from skbayes_sg.estimators.mixture_predictions import mixture_moments, outputs_of
 from skbayes_sg.estimators.mlp import hidden_layers
-from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow
+from skbayes_sg.estimators.multimodal import Multimodal, follow
 from skbayes_sg.estimators.out_of_core import require_chunk
 from skbayes_sg.estimators.regressor import BayesianRegressor, of_positive_weight
 from skbayes_sg.inference.online_chain import population
@@ -244,7 +242,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         return noise if self.model_.n_responses > 1 else noise[..., 0]
 
     def _mean_noise(self) -> float | NDArray:
-        noise = moments(self.noise_variance_samples_, self.draw_weights_)[0]
+        noise = self._draws.of(self.noise_variance_samples_).mean()
         return noise if self.model_.n_responses > 1 else float(noise)
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
@@ -254,17 +252,17 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _under_draws(self, X) -> NDArray:
         """That y is below its predictive mean less a standard deviation, and plus one."""
-        draws = counting_draws(self)
-        flat, found = draws.reshape(-1, draws.shape[-1]), []
+        draws = self._draws.counting()
+        flat, found = draws.flat, []
         for outputs in outputs_of(self.model_, X, flat):
             mean, sd = mixture_moments(self.model_, outputs, np.full(len(flat), 1 / len(flat)))
             ends = mean - sd, mean + sd
             found.append(np.stack([self.model_.distribution(y, outputs) for y in ends], axis=1))
-        return np.concatenate(found, axis=2).reshape(*draws.shape[:2], 2, -1)
+        return np.concatenate(found, axis=2).reshape(*draws.values.shape[:2], 2, -1)
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
         """Mean log density above that of a normal distribution of the mean and spread of y."""
-        draws, weights = self.draws_.reshape(-1, self.draws_.shape[-1]), draws_that_predict(self)[1]
+        draws, weights = self._draws.flat, self._draws.flat_weights
         rows, model = few.data.sample, self.model_
         blocks = row_blocks(len(draws), 8 * model.row_size * rows.n_rows)
         each = [model.log_likelihood(draws[some], rows.X, rows.y) for some in blocks]

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
-from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import BayesianEstimator, with_offset
 from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.inference.many_modes import ManyModes
@@ -305,8 +304,8 @@ def agreement_of(estimator: Multimodal, posterior: Posterior, n_gradients: int) 
     """Agreement on what is predicted for a hundred rows, and on their log posterior."""
     rows = np.unique(np.linspace(0, posterior.n_rows - 1, _DIAGNOSED_ROWS).astype(int))
     few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
-    draws = counting_draws(estimator)
-    flat = draws.reshape(-1, draws.shape[-1])
+    draws = estimator._draws.counting()
+    flat = draws.flat
     blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
     each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
     p = estimator._under_draws(few.data.sample.X)
@@ -317,14 +316,8 @@ def agreement_of(estimator: Multimodal, posterior: Posterior, n_gradients: int) 
         "temperature": temperature,
     }
     if temperature == 1 and n_gradients:
-        figures |= diagnose.of_information(posterior, draws, n_gradients)
+        figures |= diagnose.of_information(posterior, draws.values, n_gradients)
     return figures
-
-
-def counting_draws(estimator: Any) -> NDArray:
-    """The draws, without those of weight 0 under a cyclical schedule."""
-    weights = estimator.draw_weights_
-    return estimator.draws_ if weights.all() else estimator.draws_[:, weights > 0]
 
 
 def of_groups(model: Model, name: str, given: ArrayLike) -> NDArray:
@@ -364,7 +357,7 @@ def follow(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
         assert seed is not None
         start_seed, chain_seed = seed.spawn(2)
         if getattr(estimator, "draws_", np.empty(0)).shape[-1] == posterior.dim:
-            theta = moments(estimator.draws_, estimator.draw_weights_)[0][None]
+            theta = estimator._draws.mean()[None]
         else:
             theta, _ = plan.start(posterior, np.random.default_rng(start_seed), 1, None)
         rng = np.random.default_rng(chain_seed)

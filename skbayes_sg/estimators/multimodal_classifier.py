@@ -12,7 +12,7 @@ from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.base import all_or_nothing, of_chunk, where_it_streams
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier, chunk_of
-from skbayes_sg.estimators.multimodal import Multimodal, counting_draws, follow
+from skbayes_sg.estimators.multimodal import Multimodal, follow
 from skbayes_sg.inference import averages
 from skbayes_sg.inference.online_chain import population
 from skbayes_sg.posterior import Posterior
@@ -71,12 +71,11 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
 
     def _under_draws(self, X) -> NDArray:
         """Probabilities (chains, draws, classes, rows)."""
-        counting = counting_draws(self)
-        draws = counting.reshape(-1, counting.shape[-1]).astype(X.dtype, copy=False)
+        counting = self._draws.counting()
+        draws = counting.flat.astype(X.dtype, copy=False)
         p = np.concatenate([each for _, each in probabilities(self.model_, X, draws)], axis=2)
-        return p.reshape(*counting.shape[:2], *p.shape[1:])
+        return p.reshape(*counting.values.shape[:2], *p.shape[1:])
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
-        weights = self.draw_weights_[self.draw_weights_ > 0]
-        mean = np.average(p, axis=1, weights=weights).mean(axis=0).T
+        mean = self._draws.counting().of(p).mean().T
         return averages.gain_over_shares(mean, few.data.sample, posterior.data.sample)

@@ -265,7 +265,6 @@ def with_effects(estimator: Any) -> dict[str, Levels]:
         found[name] = levels
         if levels.given is None and levels.group is not None and levels.seen.levels:
             mean, sd = effects_of(estimator, name)
-            weights = np.tile(estimator.draw_weights_, len(estimator.draws_))
-            square = np.average(sd**2, weights=weights)
+            square = estimator._draws.flat_weights @ sd**2
             found[name] = levels._replace(given=(mean, float(np.sqrt(square))))
     return found

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.base import all_or_nothing, where_it_streams
 from skbayes_sg.estimators.classifier import sorted_labels
 from skbayes_sg.estimators.linear_model import LinearClassifier
@@ -242,7 +241,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
     @property
     def thresholds_(self) -> NDArray:
         """Posterior means."""
-        return moments(self.threshold_samples_, self.draw_weights_)[0]
+        return self._draws.of(self.threshold_samples_).mean()
 
     def _terms_beside(self, intercepts: NDArray) -> dict[str, NDArray]:
         """The thresholds, for `summary`, which may have moved the intercepts (., ., 1)."""

@@ -231,7 +231,7 @@ def _of_known_directions(model: BayesianEstimator, data: _Data, warnings: list[s
         return warnings
     posterior = model._posterior_of(data.X, data.y, RowMetadata(data.sample_weight))
     posterior = posterior.with_prior(posterior.prior.with_precision(model.prior_precision_))
-    figures = of_contrasts(posterior, model.draws_, model.draw_weights_)
+    figures = of_contrasts(posterior, model._draws.values, model._draws.weights)
     if np.isnan(figures["sd_ratio"]):  # nothing is known without them
         return warnings
     figures |= {"stein_ratio": 1.0, "stein_se": 0.0}

@@ -14,10 +14,9 @@ from sklearn.utils import column_or_1d
 from skbayes_sg.bases import RegressorMixin
 from skbayes_sg.data import at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, offset_of
-from skbayes_sg.diagnostics import quantile
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
-    alike,
     all_or_nothing,
     rows_that_count,
     with_offset,
@@ -351,7 +350,8 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """
         require_choice("kind", kind, ("observation", "mean"))
         model, X, draws, weights, dtype = self._mixture(X, offset, exposure)
-        draws, rng = alike(draws, weights), np.random.default_rng(random_state)
+        draws = Draws(draws[None], weights).resampled(len(weights)).flat
+        rng = np.random.default_rng(random_state)
         n_columns = X.shape[0] * getattr(model, "n_responses", 1)
         found, stop = np.empty((len(draws), n_columns), dtype), 0
         for outputs in outputs_of(model, X, draws):
@@ -368,7 +368,8 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     def _cumulants(self, X, *, offset=None, exposure=None) -> Iterator[NDArray]:
         """Of y of blocks of rows, under the draws of `predict_draws`: (4, draws, n, responses)."""
         model, X, draws, weights, _ = self._mixture(X, offset, exposure)
-        for outputs in outputs_of(model, X, alike(draws, weights), _IN_CACHE):
+        draws = Draws(draws[None], weights).resampled(len(weights)).flat
+        for outputs in outputs_of(model, X, draws, _IN_CACHE):
             with np.errstate(over="ignore"):
                 found = model.cumulants(outputs)
             yield found.reshape(*found.shape[:2], -1, getattr(model, "n_responses", 1))
@@ -405,7 +406,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             for outputs in outputs_of(model, X, draws):
                 means = model.mean(outputs)
-                parts.append((quantile(means[None], q, weights).T, means.std(axis=0)))
+                parts.append((Draws(means[None], weights).quantile(q).T, means.std(axis=0)))
         return tuple(self._of_rows(list(part)) for part in zip(*parts, strict=True))
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:

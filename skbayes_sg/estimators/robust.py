@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sg.diagnostics import moments
 from skbayes_sg.estimators.linear_model import LinearRegressor, mean_of, of_draws
 from skbayes_sg.models import Student
 from skbayes_sg.posterior import Posterior
@@ -131,13 +130,13 @@ class BayesianRobustRegressor(LinearRegressor):
         some = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
         X, y, weight, _ = rows.load(some)
         weight = np.ones(len(y)) if weight is None else weight
-        least, at = model.least_scale, moments(self.draws_, self.draw_weights_)[0][None]
+        least, at = model.least_scale, self._draws.mean()[None]
         values, member = np.unique(y, return_inverse=True)
         shares = np.bincount(member, weight) / weight.sum()
         share, value = float(shares.max()), float(values[shares.argmax()])
         if least > model.smallest_scale:  # of the resolution of y
             small = self.scale_samples_ < _NEAR_THE_LEAST * least
-            if moments(small, self.draw_weights_)[0] > 0.5:
+            if self._draws.of(small).mean() > 0.5:
                 warnings = [*warnings, _ROUNDED.format(model.resolution, share, value)]
             return super()._explained(posterior, warnings)
         near = np.abs(y - model.outputs(at, X)[0, 0]) < least

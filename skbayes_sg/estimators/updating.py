@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import cores, one_thread
 from skbayes_sg.data import InMemory, in_threads
-from skbayes_sg.diagnostics import moments
 from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.diagnostics.limits import DRIFT_ERRORS
@@ -278,9 +277,9 @@ def _of_information(distribution: Distribution) -> list[str]:
 def moments_of(estimator: Any, fit: Any) -> tuple[NDArray, NDArray, Any]:
     """Means and standard deviations of the coefficients, and means of the intercepts."""
     if not isinstance(fit, StreamFit):
-        each, intercepts = coef_and_intercept(estimator, fit.draws)
-        intercept = moments(intercepts, fit.weights)[0]
-        return *moments(each, fit.weights), intercept if estimator._has_rows else float(intercept)
+        each, intercepts = map(estimator._draws.of, coef_and_intercept(estimator, fit.draws))
+        intercept = intercepts.mean()
+        return *each.moments(), intercept if estimator._has_rows else float(intercept)
     distribution = fit.known()
     coef, intercept = coef_and_intercept(estimator, distribution.mean)
     of_coef = estimator.model_.unpack(np.arange(estimator.model_.dim))["coef"]

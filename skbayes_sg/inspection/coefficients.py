@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg.diagnostics import moments, quantile
 from skbayes_sg.inspection.drawing import COLOURS, OF_COEFFICIENTS, axes_for, fitted_step, literal
 from skbayes_sg.inspection.names import feature_names, logit_names, names_of_inputs
 from skbayes_sg.inspection.summary import coefficients_of, is_turned
@@ -312,11 +311,11 @@ def _units(per: str, X: Any, model: Any, before: Any) -> NDArray:
 def _moments(model: Any, unit: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
     """Means and sds (logits, features), and ends of the inner and of the outer interval."""
     draws = coefficients_of(model, model.draws_)[..., : len(feature_names(model))] * unit
-    shape, weights = draws.shape[2:], model.draw_weights_
-    draws = draws.reshape(*draws.shape[:2], -1)
-    mean, sd = moments(draws, weights)
+    shape = draws.shape[2:]
+    each = model._draws.of(draws.reshape(*draws.shape[:2], -1))
+    mean, sd = each.moments()
     inner, outer = (
-        quantile(draws, 0.5 + 0.5 * level * np.array([-1, 1]), weights).T.reshape(*shape, 2)
+        each.quantile(0.5 + 0.5 * level * np.array([-1, 1])).T.reshape(*shape, 2)
         for level in _LEVELS
     )
     return mean.reshape(shape), sd.reshape(shape), inner, outer

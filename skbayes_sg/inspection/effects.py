@@ -270,7 +270,7 @@ class _Averages:
         self.is_turned = positive is not None and positive == self.classes[0]
         offset = offset_of(known[0], known[1], getattr(self.estimator.model_, "log_link", False))
         self.offset = None if offset is None else np.asarray(offset)
-        self.kept, self.weights = draws_enough(self.estimator, n_draws)
+        self.kept, self.draws = draws_enough(self.estimator, n_draws)
 
     def of(self, X: Any, weight: NDArray, rows: NDArray) -> NDArray:
         """Averages over versions of the rows of these numbers: (chains, draws, groups, k).
@@ -320,8 +320,8 @@ class _Averages:
         if not labels:
             raise ValueError("features: there are no columns whose effect could be computed")
         null = 0.0 if self.scale == "difference" else 1.0
-        found = np.concatenate(draws, axis=2)
-        columns = figures_of(found, self.weights, null=null, estimator=self.estimator, **figures)
+        found = self.draws.of(np.concatenate(draws, axis=2))
+        columns = figures_of(found, null=null, estimator=self.estimator, **figures)
         attrs = {"quantity": self._quantity()} | attrs
         return table_of_outputs(self.estimator, names, labels, columns, attrs)
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 from skbayes_sg import frames
 from skbayes_sg.data import of_blocks
 from skbayes_sg.data.row_metadata import RowMetadata, offset_of
-from skbayes_sg.diagnostics import systematic
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.summary import FEWEST_DRAWS, figures_of
@@ -84,30 +84,30 @@ def _expected(model: Any, draws: NDArray, X: NDArray, rows: NDArray) -> NDArray:
         return model.predict(draws, X[rows])
 
 
-def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, NDArray]:
-    """Numbers of evenly spaced draws of each chain, and their weights.
+def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, Draws]:
+    """Numbers of evenly spaced draws of each chain, and these draws.
 
     They are ``n_draws`` of all chains together. "auto" are as many as there are effective ones, and
     at least as many as a fit should have; all where draws were matched, as some of them are not;
     None are all.
     """
-    weights = estimator.draw_weights_
+    draws = estimator._draws
+    every = np.arange(len(draws.weights)), draws
     if isinstance(n_draws, str):
         require_choice("n_draws", n_draws, ("auto",))
         if estimator._batches is not None:
-            return np.arange(len(weights)), weights
+            return every
         figures = estimator.diagnostics_
         effective = min(figures.get(name, np.inf) for name in ("ess_min", "ess_tail_min"))
         n_draws = None if not np.isfinite(effective) else int(max(effective, ENOUGH_ESS))
-    every = np.arange(len(weights)), weights
     if n_draws is None:
         return every
     least = FEWEST_DRAWS * len(estimator.draws_)
     require_integer("n_draws", n_draws, least, ', "auto" or None')
     n_each = -(-n_draws // len(estimator.draws_))
-    if n_each >= np.count_nonzero(weights):
+    if n_each >= draws.n_counting:
         return every
-    return systematic(weights, n_each), np.full(n_each, 1 / n_each)
+    return draws.standing(n_each), draws.resampled(n_each)
 
 
 def given_of(method: Callable, **known: Any) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def prediction_summary(
         rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
         flat = rows_last.reshape(*each.shape[:2], -1)
         kinds = {"null": None, "full": full, "estimator": estimator}
-        parts.append(figures_of(flat, estimator.draw_weights_, level, **kinds))
+        parts.append(figures_of(estimator._draws.of(flat), level, **kinds))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     labels = frames.row_labels(rows)
     has_shares = getattr(estimator.model_, "n_given", 0) > 0 and trials is None

@@ -12,7 +12,6 @@ from scipy.special import ndtri
 
 from skbayes_sg.data import Batch
 from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit, offset_of
-from skbayes_sg.diagnostics import moments
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import labels_by, names_of_inputs
 from skbayes_sg.inspection.summary import as_asked, quantities, require_draws
@@ -143,8 +142,8 @@ def sandwich_summary(
     n = along.shape[1]
     if scaler is None and not isinstance(reference, Mapping):
         features = names_of_inputs(estimator, before)
-    terms, names, draws = quantities(estimator, found, features, logits)
-    mean, posterior_sd = moments(draws[..., :n], estimator.draw_weights_)
+    terms, names, values = quantities(estimator, found, features, logits)
+    mean, posterior_sd = estimator._draws.of(values[..., :n]).moments()
     sd = np.sqrt(np.einsum("dq,de,eq->q", along, covariance, along, optimize=True))
     columns = {"mean": mean, "sd": sd}
     for end, q in {"lb": (1 - level) / 2, "ub": (1 + level) / 2}.items():
@@ -162,7 +161,7 @@ def _covariance(estimator: Any, given: Given, counts: NDArray, member: NDArray |
         raise ValueError(
             f"sandwich_summary needs a matrix of all parameters, and {model.dim} are too many"
         )
-    at = moments(estimator.draws_, estimator.draw_weights_)[0].astype(np.float64)[None]
+    at = estimator._draws.mean().astype(np.float64)[None]
     information, gradient = np.zeros((model.dim, model.dim)), np.zeros((1, model.dim))
     spread = prior.curvature(at).dense()
     totals = np.zeros((0 if member is None else member.max() + 1, model.dim))

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg import diagnostics
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.inspection.names import feature_names, logit_names
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import counted_coefficients, prior_sd_draws
@@ -52,8 +53,8 @@ def of_groups(estimator: Any, level: float, full: bool):
             'prior_precision="learned" are'
         )
     scales, counts = estimator._fit.scales, counted_coefficients(estimator)
-    draws, weights = prior_sd_draws(estimator), estimator.draw_weights_
-    columns = figures_of(draws, weights, level, null=None, full=full, estimator=estimator)
+    draws = estimator._draws.of(prior_sd_draws(estimator))
+    columns = figures_of(draws, level, null=None, full=full, estimator=estimator)
     return table(scales.labels, ["group"], {"n_coefficients": counts.astype(int)} | columns)
 
 
@@ -75,10 +76,10 @@ def of_coefficients(
     found, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
     if is_turned(estimator, positive):
         found = -found
-    labels, names, draws = quantities(estimator, found, features, logits)
-    weights, ratio = estimator.draw_weights_, estimator.model_.ratio
+    labels, names, values = quantities(estimator, found, features, logits)
+    draws, ratio = estimator._draws.of(values), estimator.model_.ratio
     kinds = {"ratio": ratio, "rope": rope, "full": full}
-    columns = figures_of(draws, weights, level, estimator=estimator, **kinds)
+    columns = figures_of(draws, level, estimator=estimator, **kinds)
     if ratio and not hasattr(estimator, "_terms_beside"):
         beside = found[0, 0].size  # from there on rows are no coefficients, as a dispersion
         for name in (name for name in columns if name.startswith(ratio)):
@@ -94,7 +95,7 @@ def of_coefficients(
         size = np.nan_to_num(np.abs(columns["mean"]) / columns["sd"])
     first = np.argsort(-size, kind="stable")
     if rope is not None:
-        error = _wrong_about_the_sign(draws, weights, rope)
+        error = _wrong_about_the_sign(draws, rope)
         columns["fdr"] = np.where(matters, _expected_share(error, among=matters), np.nan)
         first = first[np.argsort(error[first], kind="stable")]
     if most is not None:
@@ -110,13 +111,13 @@ def of_coefficients(
     return table(labels, names, columns, attrs)
 
 
-def _wrong_about_the_sign(draws: NDArray, weights: NDArray, rope: Any) -> NDArray:
+def _wrong_about_the_sign(draws: Draws, rope: Any) -> NDArray:
     """Probability that a quantity is not beyond a region on the side where it mostly is, (rows,).
 
     Around 0 it is the local false sign rate (Stephens 2017, eq. 8).
     """
     lower, upper = _ends_of(rope, null=0.0)
-    below, above = (diagnostics.share(each, weights) for each in (draws < lower, draws > upper))
+    below, above = map(draws.share, (draws.values < lower, draws.values > upper))
     return 1 - np.maximum(below, above)
 
 
@@ -264,19 +265,18 @@ def of_blocks(estimator: Any, level: float, full: bool):
         [np.square(chain.reshape(len(chain), -1), dtype=np.float64).mean(axis=1) for chain in block]
         for block in blocks.values()
     ]
-    draws = np.sqrt(np.moveaxis(np.array(scales), 0, 2))
+    draws = estimator._draws.of(np.sqrt(np.moveaxis(np.array(scales), 0, 2)))
     columns = {
         "n_parameters": np.array(list(sizes.values())),
         "prior_scale": np.sqrt([variances[name].mean() for name in blocks]),
     }
     kinds = {"null": None, "full": full, "estimator": estimator}
-    columns |= figures_of(draws, estimator.draw_weights_, level, **kinds)
+    columns |= figures_of(draws, level, **kinds)
     return table(list(blocks), ["block"], columns)
 
 
 def figures_of(
-    draws: NDArray,
-    weights: NDArray,
+    draws: Draws,
     level: float,
     *,
     ratio: str = "",
@@ -292,45 +292,44 @@ def figures_of(
     the quantities are functions.
     """
     require_level(level)
-    mean, sd = diagnostics.moments(draws, weights)
+    mean, sd = draws.moments()
     ends = f"eti{100 * level:g}_lb", f"eti{100 * level:g}_ub"
     at = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
-    low, middle, high = diagnostics.quantile(draws, at, weights)
+    low, middle, high = draws.quantile(at)
     columns = {"mean": mean, "sd": sd, ends[0]: low, ends[1]: high}
     if full:
-        shortest = diagnostics.hdi(draws, level, weights)
+        shortest = diagnostics.hdi(draws.values, level, draws.weights)
         columns |= dict(zip((end.replace("eti", "hdi") for end in ends), shortest, strict=True))
     if ratio:  # exp is monotone: its quantiles are those of the coefficients
         names = ratio, *(f"{ratio}_{end}" for end in ends)
         with np.errstate(over="ignore"):
             columns |= dict(zip(names, np.exp([middle, low, high]), strict=True))
     if null is not None and (full or not ratio):
-        above = diagnostics.share(draws > null, weights)
+        above = draws.share(draws.values > null)
         columns["p_direction"] = np.maximum(above, 1 - above)
     if rope is not None:
         lower, upper = _ends_of(rope, null)
-        columns["p_rope"] = diagnostics.share((draws >= lower) & (draws <= upper), weights)
+        columns["p_rope"] = draws.share((draws.values >= lower) & (draws.values <= upper))
     if full:
-        r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws, weights)
-        columns |= {"ess_bulk": ess, "ess_tail": diagnostics.ess_tail(draws, weights)}
-        errors = _monte_carlo_errors(draws, weights, estimator)
+        both = draws.values, draws.weights
+        r_hat, ess = diagnostics.r_hat_and_ess_bulk(*both)
+        columns |= {"ess_bulk": ess, "ess_tail": diagnostics.ess_tail(*both)}
+        errors = _monte_carlo_errors(draws, estimator)
         columns |= {"r_hat": r_hat, "mcse_mean": errors[0], "mcse_sd": errors[1]}
     return columns
 
 
-def _monte_carlo_errors(
-    values: NDArray, weights: NDArray, estimator: Any
-) -> tuple[NDArray, NDArray]:
+def _monte_carlo_errors(draws: Draws, estimator: Any) -> tuple[NDArray, NDArray]:
     """Errors of means and standard deviations, (K,), of functions of the draws of an estimator."""
     batches = None if estimator is None else estimator._batches
-    if batches is None or values.shape[:2] != estimator.draws_.shape[:2]:
-        _, sd = diagnostics.moments(values, weights)
-        of_sd = sd * diagnostics.sd_error(values, weights)
-        return diagnostics.mcse_mean(values, weights), of_sd
+    if batches is None or draws.values.shape[:2] != estimator.draws_.shape[:2]:
+        both = draws.values, draws.weights
+        of_sd = draws.moments()[1] * diagnostics.sd_error(*both)
+        return diagnostics.mcse_mean(*both), of_sd
     theta = estimator.draws_
     if batches.mean.shape[1] > theta.shape[2]:  # with hyperparameters, as coordinates of the chains
         theta = np.concatenate([theta, estimator._fit.hyper_draws], axis=2)
-    return batches.errors(theta, values)
+    return batches.errors(theta, draws.values)
 
 
 def _ends_of(rope: Any, null: float | None) -> tuple[float, float]:
@@ -350,7 +349,7 @@ def _ends_of(rope: Any, null: float | None) -> tuple[float, float]:
 def require_draws(estimator: Any, asking: str = "summary") -> None:
     """Raise unless there are draws enough for what asks."""
     check_is_fitted(estimator, "draws_")
-    counting = int(np.count_nonzero(estimator.draw_weights_))
+    counting = estimator._draws.n_counting
     if counting < FEWEST_DRAWS:
         raise ValueError(
             f"{asking} needs at least {FEWEST_DRAWS} draws of each chain, and there are "

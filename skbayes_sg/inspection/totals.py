@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sg import frames
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.names import labels_by
 from skbayes_sg.inspection.responses import REMEDY, given_of, rows_of, table_of_outputs
@@ -118,9 +119,8 @@ def totals(
         one_by_one = parts.added(each_row, singly)
         total = one_by_one if total is None else np.where(singly[:, None], one_by_one, total)
     assert total is not None
-    flat = total.reshape(1, len(total), -1)
-    weights = np.full(len(total), 1 / len(total))
-    columns = figures_of(flat, weights, level, null=None)
+    draws = Draws.equal(total.reshape(1, len(total), -1))
+    columns = figures_of(draws, level, null=None)
     if kind == "observation" and not getattr(estimator.model_, "has_variance", True):
         columns["sd"][:] = np.nan
     words = [str(label) for label in labels]

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import row_blocks
-from skbayes_sg.diagnostics import systematic
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.priors.joint import JointPrior
@@ -82,9 +81,8 @@ class Given(NamedTuple):
 
 def kept_draws(estimator: Any) -> tuple[NDArray, NDArray]:
     """Numbers of the draws that stand for all without weights, and these, (chains, draws, D)."""
-    weights = estimator.draw_weights_
-    kept = systematic(weights, int(np.count_nonzero(weights)))
-    return kept, estimator.draws_[:, kept].astype(np.float64, copy=False)
+    draws = estimator._draws
+    return draws.standing(), draws.resampled().values.astype(np.float64, copy=False)
 
 
 def prior_sd_draws(estimator: Any) -> NDArray:

@@ -133,6 +133,17 @@ def test_joblib_validation_and_warnings_live_in_one_place_each():
     assert of_library == {"dask": {"data/dask.py"}, "narwhals": {"frames.py"}}
 
 
+def test_draws_are_read_together_with_their_weights():
+    """Weights of draws are read where `Draws` is made, so that no reader can leave them out."""
+    readers = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in FILES
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute) and node.attr == "draw_weights_"
+    ]
+    assert readers == ["estimators/base.py"]
+
+
 def test_no_room_outside_samplers_asks_of_what_kind_a_sampler_is():
     names = {cls.__name__ for cls in SAMPLERS.values()}
     for path in FILES:
