@@ -15,6 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import expm, solve_continuous_lyapunov, solve_discrete_lyapunov
+from scipy.optimize import minimize
+
+_UNSTABLE = 1e12  # nats, in place of an infinite divergence
 
 
 def noise_cov(
@@ -81,12 +84,14 @@ def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDAr
 
     - "full": 2 P^-1, which has the posterior itself as stationary distribution, for any SPD Lam and
       M;
-    - "diag": 2 / P_kk, which is not the optimal diagonal (math/constant_sgd.md#the-best-diagonal);
+    - "diag": the diagonal of least divergence `kl_stationary`, by a search from 2 / P_kk, the
+      diagonal of SGFS (math/constant_sgd.md#the-best-diagonal);
     - "scalar": 2 D / Tr P;
     - "sqrt": h G^-1 with G = sqrt(diag M), h = 2 D / Tr(P G^-1).
 
-    With the prefix "ou-", P = M: the formulas of Mandt et al. (Theorem 2, Corollary 1, Theorem 1,
-    Appendix E) for continuous time. They may be unstable in discrete time; see `spectral_radius`.
+    With the prefix "ou-" they are the formulas of Mandt et al. (Theorem 2, Corollary 1, Theorem 1,
+    Appendix E) for continuous time, with P = M and 2 / M_kk as the diagonal, which is not the best
+    (math/errata.md#e2). They may be unstable in discrete time; see `spectral_radius`.
 
     Parameters
     ----------
@@ -105,16 +110,17 @@ def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDAr
     Examples
     --------
     >>> import numpy as np
-    >>> Lam = np.diag([1.0, 2.0])
-    >>> optimal_preconditioner(Lam, 9 * Lam, "diag").tolist()
-    [0.2, 0.1]
+    >>> Lam, M = np.array([[1.0, 0.9], [0.9, 2.0]]), np.diag([9.0, 18.0])
+    >>> best, of_sgfs = optimal_preconditioner(Lam, M, "diag"), 2 / (Lam + M).diagonal()
+    >>> bool(kl_stationary(Lam, M, best) < kl_stationary(Lam, M, of_sgfs))
+    True
     """
     P = M if kind.startswith("ou-") else Lam + M
     match kind.removeprefix("ou-"):
         case "full":
             return 2 * np.linalg.inv(P)
         case "diag":
-            return 2 / P.diagonal()
+            return 2 / M.diagonal() if kind.startswith("ou-") else _best_diagonal(Lam, M)
         case "scalar":
             return 2 * len(P) / float(np.trace(P))
         case "sqrt":
@@ -124,6 +130,32 @@ def optimal_preconditioner(Lam: NDArray, M: NDArray, kind: str = "full") -> NDAr
         'kind must be "full", "diag", "scalar" or "sqrt", with or without "ou-" before it, got '
         f"{kind!r}"
     )
+
+
+def _best_diagonal(Lam: NDArray, M: NDArray) -> NDArray:
+    """A diagonal k at which `kl_stationary` is least, by BFGS over log k.
+
+    The divergence has the slope G = (Lam - Sigma^-1) / 2 over Sigma, and Sigma solves a linear
+    equation, so that its change with k goes through the adjoint of that: Z = F^T Z F + G. Of an
+    unstable recursion the divergence is infinite; a finite number lets a line search step back.
+    """
+
+    def divergence(log_k: NDArray) -> tuple[float, NDArray]:
+        k = np.exp(log_k)
+        try:
+            Sigma = stationary_cov(Lam, M, k)
+        except ValueError:
+            return _UNSTABLE, np.zeros(len(k))
+        F = np.eye(len(k)) - k[:, None] * Lam
+        Z = solve_discrete_lyapunov(F.T, 0.5 * (Lam - np.linalg.inv(Sigma)))
+        slope = 2 * ((M * k - Lam @ Sigma @ F.T) @ Z).diagonal()
+        return kl_gauss(Sigma, np.linalg.inv(Lam)), slope * k
+
+    k = 2 / (Lam + M).diagonal()
+    root = np.sqrt(k)
+    steepest = np.linalg.eigvalsh(root[:, None] * Lam * root).max()  # below 2 it is stable
+    start = np.log(k / max(1.0, steepest))
+    return np.exp(minimize(divergence, start, jac=True, method="BFGS").x)
 
 
 def kl_gauss(

@@ -114,7 +114,6 @@ def test_optimal_preconditioners_are_those_of_the_papers(matrices):
     Lam, M, _ = matrices
     P = Lam + M
     np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "full"), 2 * np.linalg.inv(P))
-    np.testing.assert_allclose(theory.optimal_preconditioner(Lam, M, "diag"), 2 / P.diagonal())
     assert theory.optimal_preconditioner(Lam, M, "scalar") == pytest.approx(10 / np.trace(P))
     np.testing.assert_allclose(
         theory.optimal_preconditioner(Lam, M, "ou-full"), 2 * np.linalg.inv(M)
@@ -146,6 +145,31 @@ def test_mandt_appendix_e_is_the_best_scale_of_its_preconditioner(matrices):
     ).fun
     K = theory.optimal_preconditioner(Lam, M, "ou-sqrt")
     assert theory.kl_stationary(Lam, M, K, discrete=False) == pytest.approx(best, abs=1e-4)
+
+
+def test_the_best_diagonal_is_that_of_a_search_without_slopes(matrices):
+    """Near one that is stable, and from one that is not: two columns that are nearly the same."""
+    close = np.array([[1.0, 0.999], [0.999, 1.0]])
+    for Lam, M in (matrices[:2], (100 * close, np.eye(2))):
+        k = theory.optimal_preconditioner(Lam, M, "diag")
+        assert k.shape == (len(Lam),)
+
+        def divergence(log_k, Lam=Lam, M=M):
+            try:
+                return theory.kl_stationary(Lam, M, np.exp(log_k))
+            except ValueError:  # unstable
+                return np.inf
+
+        searched = minimize(divergence, np.log(k) + 0.05, method="Nelder-Mead")
+        assert divergence(np.log(k)) < searched.fun + 1e-4
+    with pytest.raises(ValueError, match="unstable"):
+        theory.kl_stationary(Lam, M, 2 / (Lam + M).diagonal())
+
+
+def test_the_best_diagonal_is_exact_where_matrices_are_diagonal():
+    Lam = np.diag([1.0, 2.0, 30.0])
+    k = theory.optimal_preconditioner(Lam, 9 * Lam, "diag")
+    np.testing.assert_allclose(k, [0.2, 0.1, 1 / 150], rtol=1e-4)
 
 
 def test_mandt_corollary_1_is_not_the_best_diagonal(matrices):
