@@ -55,3 +55,8 @@ __all__ = [
     "theory",
     "trusted_types",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names; the rooms of the package are modules too."""
+    return __all__

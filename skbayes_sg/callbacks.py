@@ -52,7 +52,7 @@ else:  # scikit-learn 1.7 and 1.8, and type checkers, as scikit-learn declares n
         return method
 
 
-__all__ = ["Callback", "Checkpoint", "ConvergenceStop", "Progress", "TimeLimit"]
+__all__ = ["Callback", "Checkpoint", "ConvergenceStop", "FitSoFar", "TimeLimit"]
 
 _NOT_WHOLE = (
     "Checkpoint: {} is not a whole checkpoint of this version ({}); remove it to start the fit "
@@ -60,7 +60,7 @@ _NOT_WHOLE = (
 )
 
 
-class Progress(NamedTuple):
+class FitSoFar(NamedTuple):
     """A fit between two blocks of draws."""
 
     engine: Engine
@@ -101,7 +101,7 @@ class Callback:
 
     is_enough = False
 
-    def after_block(self, progress: Progress) -> bool:
+    def after_block(self, progress: FitSoFar) -> bool:
         """Look at the fit after a block of draws; True ends the sampling."""
         raise NotImplementedError
 
@@ -159,7 +159,7 @@ class ConvergenceStop(Callback):
         require_positive("ess", ess, "give a number of draws such as 400")
         self.r_hat, self.ess = r_hat, ess
 
-    def after_block(self, progress: Progress) -> bool:
+    def after_block(self, progress: FitSoFar) -> bool:
         blocks = len(progress.blocks) - 1
         if not progress.telling or blocks % max(1, blocks // 5):
             return False
@@ -193,7 +193,7 @@ class TimeLimit(Callback):
         require_positive("seconds", seconds, "give the time in seconds")
         self.seconds = seconds
 
-    def after_block(self, progress: Progress) -> bool:
+    def after_block(self, progress: FitSoFar) -> bool:
         return progress.seconds >= self.seconds and progress.telling
 
 
@@ -250,7 +250,7 @@ class Checkpoint(Callback):
         self.path, self.every = path, every
         self._saved = 0.0
 
-    def after_block(self, progress: Progress) -> bool:
+    def after_block(self, progress: FitSoFar) -> bool:
         if progress.seconds - self._saved >= self.every:
             self.save(progress)
         return False
@@ -261,7 +261,7 @@ class Checkpoint(Callback):
         path = Path(self.path)
         return path.with_name(f"{path.name}.unfinished")
 
-    def save(self, progress: Progress) -> None:
+    def save(self, progress: FitSoFar) -> None:
         """Write the file; whatever fails on the way leaves the file before."""
         if is_cut():  # the fit that goes on would not repeat what was cut short
             return
@@ -348,7 +348,7 @@ class CallbackRunner:
                 self.end = min(self.end, time() + each.seconds)
             if isinstance(each, Checkpoint):
                 self.checkpoint = self.checkpoint or each
-        self._last: Progress | None = None
+        self._last: FitSoFar | None = None
         self.ended: list[str] = []
         self.enough = False
         self._open: list[Any] = []  # tasks of scikit-learn's callbacks, the innermost last
@@ -378,7 +378,7 @@ class CallbackRunner:
             def fitted() -> Any:
                 return self._twin(summary(joined(blocks)))
 
-            here = Progress(engine, blocks, n_draws, seconds, fitted, fingerprint)
+            here = FitSoFar(engine, blocks, n_draws, seconds, fitted, fingerprint)
             self._last = here
             ends = [callback for callback in self._own if callback.after_block(here)]
             self.ended = [type(callback).__name__ for callback in ends]

@@ -25,7 +25,7 @@ from skbayes_sg import (
     VariationalEM,
     callbacks,
 )
-from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, Progress, TimeLimit
+from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, FitSoFar, TimeLimit
 from skbayes_sg.chains import run
 from skbayes_sg.inference import stored
 from skbayes_sg.samplers import SGFS, SGLD
@@ -152,7 +152,7 @@ def progress_of(figures=None, seconds=0.0, weight=1.0):
     burnt = [SimpleNamespace(draws=np.empty((2, 0, 1)), weights=np.empty(0))]
     drawn = [SimpleNamespace(draws=np.empty((2, 8, 1)), weights=np.full(8, weight))]
     fitted = None if figures is None else lambda: SimpleNamespace(diagnostics_=figures)
-    return Progress(None, [burnt, drawn], 100, seconds, fitted, None)
+    return FitSoFar(None, [burnt, drawn], 100, seconds, fitted, None)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,11 @@ from skbayes_sg.estimators.categorical import (
 from skbayes_sg.estimators.coefficient_prior import flat_columns, slopes_of
 from skbayes_sg.estimators.descriptions import complete
 from skbayes_sg.estimators.few_draws import FewDraws
-from skbayes_sg.estimators.foreign_parameters import SignatureOfInit, require_known_parameters
+from skbayes_sg.estimators.foreign_parameters import (
+    SignatureOfInit,
+    called_here,
+    require_known_parameters,
+)
 from skbayes_sg.estimators.from_fit import FromFit
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.new_levels import Levels, new_levels_of, with_new_levels
@@ -422,7 +426,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             name = sampler.lower()
             if name not in SAMPLERS:
                 raise ValueError(
-                    f"sampler must be one of {sorted(SAMPLERS)} or an instance, got {sampler!r}"
+                    f"sampler must be one of {sorted(SAMPLERS)}, an instance or None, "
+                    f"got {sampler!r}{called_here('sampler', sampler)}"
                 )
             form = self._plan().presets(dim).get(name)
             form = form or Choice(SAMPLERS[name](), "its defaults")

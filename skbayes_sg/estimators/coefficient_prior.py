@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Data, of_columns
+from skbayes_sg.estimators.foreign_parameters import called_here
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.inference.bayesian_updating import HELD
 from skbayes_sg.inference.precision import BOUNDS, Hyperprior
@@ -149,7 +150,8 @@ def _given_precision(estimator: Any, model: Predictor) -> NDArray:
         )
     given = np.asarray(estimator.prior_precision, object)
     if given.ndim == 0:
-        require_positive("prior_precision", given.item(), "use a small number for a weak prior")
+        remedy = 'use a small number for a weak prior, or "learned"'
+        require_positive("prior_precision", given.item(), remedy)
     precision = real_array("prior_precision", estimator.prior_precision)
     if estimator._design is not None and precision.shape == (estimator.n_features_in_,):
         precision = estimator._design.spread(precision)
@@ -196,7 +198,7 @@ def shrinkage_of(prior: Any) -> ScaleMixture | None:
             words = " or ".join(f'"{word}"' for word in _SHRINKAGE)
             raise ValueError(
                 f"prior must be {words}, a ScaleMixture such as Horseshoe(), the posterior_ of "
-                f"another fit, or None, got {prior!r}"
+                f"another fit, or None, got {prior!r}{called_here('prior', prior)}"
             )
         return _SHRINKAGE[prior]
     return prior if isinstance(prior, ScaleMixture) else None

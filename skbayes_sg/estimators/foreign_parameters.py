@@ -1,4 +1,4 @@
-"""What a constructor does not take: under the name of its class, and what it is called here."""
+"""What a constructor does not take, and what it is called here: parameters, and their values."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _HERE = {
     "max_iter": ("n_draws", " for the length of a fit, after burn_in"),
     "tol": ("n_draws", " for the length of a fit, which goes on until its chains agree"),
     "n_components": ("n_hidden", ""),
+    "early_stopping": ("n_draws", " for the length of a fit: draws do not overfit as steps do"),
     # probabilistic languages
     "chains": ("n_chains", ""),
     "draws": ("n_draws", ""),
@@ -31,6 +32,26 @@ _HERE = {
     "seed": ("random_state", ""),
 }
 """By keyword the parameter of estimators that have it, and what more to say."""
+_OF_FIT = {
+    "class_weight": "give fit the weights of its rows as sample_weight",
+    "exposure": "give it to fit, with the rows",
+    "offset": "give it to fit, with the rows",
+    "sample_weight": "give it to fit, with the rows",
+    "trials": "give it to fit, with the rows",
+}
+"""By keyword what to do where no parameter stands for it."""
+_VALUES = {
+    "prior": {
+        **dict.fromkeys(("normal", "gaussian", "l2", "ridge"), "None is the normal prior"),
+        **dict.fromkeys(("laplace", "l1", "lasso"), '"horseshoe" is for few columns that matter'),
+    },
+    "sampler": {
+        "nuts": '"hmc" is its nearest relation here',
+        "mcmc": "None chooses one",
+        "auto": "None chooses one",
+    },
+}
+"""By parameter what a word of other packages is called here."""
 
 
 class SignatureOfInit:
@@ -62,10 +83,20 @@ def require_known_parameters(cls: type, args: tuple, given: dict[str, Any]) -> N
             raise TypeError(f"{cls.__name__} has no parameter {name!r}; {_remedy(name, known)}")
 
 
+def called_here(parameter: str, word: str) -> str:
+    """What to say of a word that a parameter does not take; empty where nothing is known of it."""
+    if "~" in word:
+        return "; formulas are for the packages that make columns of them, as formulaic"
+    remedy = _VALUES[parameter].get(word.lower())
+    return f"; {remedy}" if remedy else ""
+
+
 def _remedy(name: str, known: Mapping[str, Parameter]) -> str:
     parameter, more = _HERE.get(name, ("", ""))
     if parameter in known:
         return f"give {parameter}{more}"
+    if name in _OF_FIT:
+        return _OF_FIT[name]
     of = [each.__name__ for each in SAMPLERS.values() if name in signature(each).parameters]
     if of and "sampler" in known:
         return f"it is a parameter of {', '.join(of)} in skbayes_sg.samplers; give one as sampler"

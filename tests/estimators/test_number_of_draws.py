@@ -14,7 +14,7 @@ from skbayes_sg import (
     BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
 )
-from skbayes_sg.callbacks import Callback, Checkpoint, Progress
+from skbayes_sg.callbacks import Callback, Checkpoint, FitSoFar
 from skbayes_sg.chains.run import LONG
 from skbayes_sg.inference import diagnose, one_mode, sample
 
@@ -176,7 +176,7 @@ class Ends(Callback):
 
     def __init__(self, at, kills=False):
         self.at, self.kills = at, kills
-        self.seen: list[Progress] = []
+        self.seen: list[FitSoFar] = []
 
     def after_block(self, progress):
         self.seen.append(progress)

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import skbayes_sg
 from skbayes_sg import (
     BayesianGammaRegressor,
     BayesianLinearRegression,
@@ -95,6 +97,43 @@ def test_what_is_said_of_a_foreign_parameter_is_a_parameter_of_some_estimator():
         DRBMClassifier(n_components=3)
     with pytest.raises(TypeError, match=r"no parameter 'penalty'; give prior, .*horseshoe"):
         BayesianPoissonRegressor(penalty="l1")
+    with pytest.raises(TypeError, match=r"no parameter 'exposure'; give it to fit"):
+        BayesianPoissonRegressor(exposure=1.0)
+    with pytest.raises(TypeError, match=r"no parameter 'class_weight'; give fit .*sample_weight"):
+        BayesianPoissonRegressor(class_weight="balanced")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"prior": "normal"}, "got 'normal'; None is the normal prior$"),
+        ({"prior": "L1"}, "got 'L1'; \"horseshoe\" is for few columns that matter$"),
+        ({"prior": "flat"}, "got 'flat'$"),
+        ({"sampler": "NUTS"}, "got 'NUTS'; \"hmc\" is"),
+        ({"sampler": "y ~ x"}, "got 'y ~ x'; formulas are for"),
+        ({"sampler": "gibbs"}, "got 'gibbs'$"),
+    ],
+)
+def test_a_value_of_other_libraries_is_refused_by_what_it_is_called_here(given, said):
+    model = BayesianLogisticRegression(**given)
+    with pytest.raises(ValueError, match=said):
+        model.fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+
+
+def test_every_value_that_is_advised_is_taken():
+    """None, or a word in quotation marks, of the parameter whose value was refused."""
+    for parameter, of_words in foreign_parameters._VALUES.items():
+        for advice in set(of_words.values()):
+            value = re.match(r'None|"\w+"', advice)[0].strip('"')
+            model = BayesianLogisticRegression(n_chains=2, n_draws=8, random_state=0)
+            model.set_params(**{parameter: None if value == "None" else value})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                assert model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]).coef_.shape == (1, 1)
+
+
+def test_the_package_lists_its_public_names_alone():
+    assert sorted(skbayes_sg.__all__) == dir(skbayes_sg)
 
 
 @EACH
