@@ -390,16 +390,17 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
         Examples
         --------
-        A Pipeline forwards `predict` and `predict_proba` alone. Its other steps transform the rows:
+        A Pipeline forwards `predict` and `predict_proba` alone; `inspection` has this for it:
 
         >>> from sklearn.datasets import load_breast_cancer
         >>> from sklearn.pipeline import make_pipeline
         >>> from sklearn.preprocessing import StandardScaler
         >>> from skbayes_sg import BayesianLogisticRegression
+        >>> from skbayes_sg.inspection import predict_interval
         >>> X, y = load_breast_cancer(return_X_y=True)
         >>> model = BayesianLogisticRegression(random_state=0)
         >>> pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
-        >>> pipeline[-1].predict_interval(pipeline[:-1].transform(X[:3])).shape
+        >>> predict_interval(pipeline, X[:3]).shape
         (3, 2, 2)
         """
         require_level(level)

@@ -236,7 +236,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """Central interval that holds a new observation, or its mean, with probability `level`.
 
         The ends are those of `predict_quantiles`. Of counts the probability is at least `level`. Of
-        a Pipeline it is ``pipeline[-1].predict_interval(pipeline[:-1].transform(X))``.
+        a Pipeline it is ``inspection.predict_interval(pipeline, X)``.
 
         Parameters
         ----------

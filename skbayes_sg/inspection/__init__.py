@@ -7,6 +7,12 @@ arguments.
 from skbayes_sg.inspection.abstention import AbstentionDisplay
 from skbayes_sg.inspection.coefficients import CoefficientsDisplay
 from skbayes_sg.inspection.effects import average_effects, contrast
+from skbayes_sg.inspection.pipelines import (
+    predict_draws,
+    predict_interval,
+    predict_quantiles,
+    summary,
+)
 from skbayes_sg.inspection.printed import rounded, to_html, to_latex
 from skbayes_sg.inspection.prior_precision import PriorPrecisionDisplay
 from skbayes_sg.inspection.responses import prediction_summary
@@ -22,10 +28,14 @@ __all__ = [
     "UncertaintyDisplay",
     "average_effects",
     "contrast",
+    "predict_draws",
+    "predict_interval",
+    "predict_quantiles",
     "prediction_summary",
     "prior_sensitivity",
     "rounded",
     "sandwich_summary",
+    "summary",
     "to_html",
     "to_latex",
     "totals",
