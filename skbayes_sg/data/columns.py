@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sg.data.rows import Batch, Data, InMemory
+from skbayes_sg.linalg.sizes import elements_at_a_time
 
 
 class Columns(NamedTuple):
@@ -96,10 +97,11 @@ def of_columns(data: Data) -> Columns:
         sums[0] = weight.sum()
         value, sums = value[:n_features], sums[:, :n_features]
         (others,) = np.nonzero(sums[1] >= 0.5 * sums[0])
-        if len(others):
-            stored = X[:, others].toarray().astype(np.float64)
-            value[others] = np.quantile(stored, 0.5, axis=0, weights=weight, method="inverted_cdf")
-            sums[:, others] = _sums(stored - value[others], weight)
+        n_parts = min(len(others), -(-len(others) * n_rows // elements_at_a_time()))
+        for some in np.array_split(others, n_parts) if n_parts else ():
+            stored = X[:, some].toarray().astype(np.float64)
+            value[some] = np.quantile(stored, 0.5, axis=0, weights=weight, method="inverted_cdf")
+            sums[:, some] = _sums(stored - value[some], weight)
     else:
         most = max(2, min(10_000, (1 << 22) // X.shape[1]))  # 32 MB
         rows = np.unique(np.linspace(0, n_rows - 1, most).astype(int))

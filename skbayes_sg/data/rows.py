@@ -200,7 +200,7 @@ class InMemory(Data):
         """Rows, targets and weights in float32, where gradients need no more digits."""
         y = self.y.astype(np.float32, copy=False) if self.y.dtype.kind == "f" else self.y
         weight = None if self.weight is None else self.weight.astype(np.float32, copy=False)
-        return replace(self, X=self.X.astype(np.float32, copy=False), y=y, weight=weight)
+        return replace(self, X=_in_single(self.X), y=y, weight=weight)
 
     def repeated(self, times: float) -> InMemory:
         """The rows with their weights multiplied by a number."""
@@ -262,6 +262,13 @@ def aligned(values: Any, dtype: Any = None) -> NDArray:
     such an array round otherwise.
     """
     return np.require(values, dtype, ["C", "ALIGNED", "ENSUREARRAY"])
+
+
+def _in_single(X: Any) -> Any:
+    """Rows in float32; sparse ones share the numbers of their columns."""
+    if sparse.issparse(X) and X.dtype != np.float32:
+        return sparse.csr_array((X.data.astype(np.float32), X.indices, X.indptr), X.shape)
+    return X.astype(np.float32, copy=False)
 
 
 def stays_sparse(X: Any) -> bool:

@@ -50,21 +50,29 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     if n < fewest(1):
         return None
     x = target.coordinates.transform(flat)
-    gradient = gradients(target, x)
+    h = gradients(target, x)
     centre, spread = x.mean(axis=0), x.std(axis=0)
-    if not (np.isfinite(gradient).all() and (spread > 0).all()):
+    if not (np.isfinite(h).all() and (spread > 0).all()):
         return None
-    w, h = (x - centre) / spread, gradient * spread
+    w = x - centre
+    w /= spread
+    h *= spread
+    del x  # of many parameters each such array has hundreds of megabytes
     try:
         control = _of_all_pairs(w, h) if _has_pairs(n, dim) else _one_by_one(w, h)
     except np.linalg.LinAlgError:
         return None
+    moved, batches = control.moved(w), None
+    if control.root.ndim == 2:
+        starts = starts_of(n_chains, n_draws, batches_a_chain(n_chains, n_draws))
+        batches = control.batches(flat, w, h, starts)
+    del flat, w, h
+    moved *= spread
+    moved += centre
     with np.errstate(over="ignore", invalid="ignore"):
-        moved = target.coordinates.inverse_transform(centre + spread * control.moved(w))
+        moved = target.coordinates.inverse_transform(moved)
     if not np.isfinite(moved).all():  # curved coordinates have an exponential
         return None
-    starts = starts_of(n_chains, n_draws, batches_a_chain(n_chains, n_draws))
-    batches = control.batches(flat, w, h, starts) if control.root.ndim == 2 else None
     return moved.reshape(theta.shape), batches
 
 
@@ -171,7 +179,17 @@ def _of_all_pairs(w: NDArray, h: NDArray) -> _Control:
 
 
 def _one_by_one(w: NDArray, h: NDArray) -> _Control:
-    """Control variates for each coordinate alone, where there are many for the draws."""
+    """Control variates for each coordinate alone, where there are many for the draws.
+
+    Some coordinates at a time: there are a dozen temporary arrays.
+    """
+    parts = np.array_split(np.arange(w.shape[1]), -(-w.size // elements_at_a_time()))
+    each = zip(*(_of_each(w[:, some], h[:, some]) for some in parts if len(some)), strict=True)
+    return _Control(*map(np.concatenate, each))
+
+
+def _of_each(w: NDArray, h: NDArray) -> _Control:
+    """For the coordinates of some columns."""
     middle = h.mean(axis=0)
     away = h - middle
     square = (away * away).mean(axis=0)

@@ -7,16 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import helmert
 
+from skbayes_sg.data import row_blocks
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.coordinates import LowRank, reproducible_eigh
 from skbayes_sg.linalg.scores import Factor, Scores, dense
-from skbayes_sg.linalg.sizes import has_matrix_once
+from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix_once
 from skbayes_sg.posterior import Posterior
 
 _KRYLOV = 8, 10  # vectors of a block, and blocks
+_SPARSE = (
+    0.05  # share of numbers that are not zero, above which a product of dense copies is faster
+)
 
 
 def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> LowRank:
@@ -109,12 +114,22 @@ def _gram(roots: list[Scores], leading: NDArray) -> NDArray:
         assert right is not None
         labels = left.reshape(-1, *left.shape[-2:])
         weight = np.einsum("qkn,qkn->kn", labels, labels)
-        X = dense(right[:, leading[leading < right.shape[1]]])
-        if X.shape[1] < m:  # the intercept's
-            X = np.concatenate([X, np.ones((len(X), 1), X.dtype)], axis=1)
-        for total, each in zip(gram, np.sqrt(weight), strict=True):
-            scaled = X * each[:, None]
-            total += scaled.T @ scaled  # NumPy sends A.T @ A to syrk
+        X = right[:, leading[leading < right.shape[1]]]
+        if sparse.issparse(X) and X.nnz <= _SPARSE * math.prod(X.shape):
+            if X.shape[1] < m:  # the intercept's
+                X = sparse.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr")
+            for total, each in zip(gram, np.sqrt(weight), strict=True):
+                scaled = sparse.csr_array(X.multiply(each[:, None]))
+                total += (scaled.T @ scaled).toarray()
+            continue
+        # a block of sparse rows has many more than dense ones would have
+        for rows in row_blocks(X.shape[0], m * X.dtype.itemsize, 8 * elements_at_a_time()):
+            part = dense(X[rows])
+            if part.shape[1] < m:
+                part = np.concatenate([part, np.ones((len(part), 1), part.dtype)], axis=1)
+            for total, each in zip(gram, np.sqrt(weight[:, rows]), strict=True):
+                scaled = part * each[:, None]
+                total += scaled.T @ scaled  # NumPy sends A.T @ A to syrk
     return gram
 
 

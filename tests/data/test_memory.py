@@ -56,6 +56,27 @@ def test_columns_and_their_squares(make, weight):
     assert (part.n_total, part.sparse_rows) == (900.0, data.sparse_rows)
 
 
+def test_columns_of_many_entries_are_told_some_at_a_time(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.data.rows.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.rows.has_many_columns", lambda n: n > 1)
+    full = RNG.integers(1, 4, (30, 5)).astype(float)
+    rows = sparse.csr_array(np.hstack([full, X]))
+    whole = of_columns(InMemory.of(rows, Y, WEIGHT, 30.0, takes_sparse=True))
+    monkeypatch.setattr("skbayes_sg.data.columns.elements_at_a_time", lambda: 70)
+    parts = of_columns(InMemory.of(rows, Y, WEIGHT, 30.0, takes_sparse=True))
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_sparse_rows_in_single_precision_share_their_columns(monkeypatch):
+    monkeypatch.setattr("skbayes_sg.data.rows.bytes_to_keep", lambda: 0)
+    monkeypatch.setattr("skbayes_sg.data.rows.has_many_columns", lambda n: n > 1)
+    data = InMemory.of(sparse.csr_array(X), Y, None, 30.0, takes_sparse=True)
+    assert data.single.X.dtype == np.float32
+    assert np.shares_memory(data.single.X.indices, data.X.indices)
+    np.testing.assert_array_equal(data.single.X.toarray(), X.astype(np.float32))
+
+
 def test_squares_of_many_rows_are_those_of_some_from_end_to_end():
     many = np.arange(40_000.0)[:, None]
     some = np.linspace(0, 39_999, 10_000).astype(int)

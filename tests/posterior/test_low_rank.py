@@ -1,3 +1,4 @@
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -204,3 +205,36 @@ def test_langevin_dynamics_take_the_gradient_in_the_coordinates_of_the_chains(al
     here = target.coordinates.inverse_transform(u)
     expected = target.coordinates.pullback(posterior.full_gradient(here))
     np.testing.assert_allclose(state.gradient, expected, atol=2e-5 * np.abs(expected).max())
+
+
+@pytest.mark.usefixtures("always_wide")
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_of_sparse_rows_are_those_of_dense_ones(kind, monkeypatch):
+    """Whether the rows are multiplied as they are, or in dense pieces of a few."""
+    X, eta = text()
+    posterior = problem(kind, X, eta)
+    mode = mode_from_zero(posterior).theta
+    found = []
+    for share, budget in ((0.0, 1 << 20), (1.0, 1 << 20), (0.0, 100)):
+        monkeypatch.setattr("skbayes_sg.posterior.whitening._SPARSE", share)
+        monkeypatch.setattr("skbayes_sg.posterior.whitening.elements_at_a_time", lambda n=budget: n)
+        found.append(low_rank(posterior, mode, outliers=False))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.leading, found[0].leading)
+        np.testing.assert_allclose(other.roots, found[0].roots, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.usefixtures("always_wide")
+def test_products_of_rare_entries_make_no_dense_rows():
+    """A factor of many levels has one entry a row: 40 MB if dense, and as much when weighted."""
+    n, levels = 10_000, 1000
+    member = np.random.default_rng(0).integers(levels, size=n)
+    X = sparse.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, levels))
+    y = np.where(np.random.default_rng(1).random(n) < 0.5, 1.0, -1.0)
+    posterior = Posterior.of(Softmax(levels, 2), X, y, 0.01)
+    tracemalloc.start()
+    found = low_rank(posterior, np.zeros((1, posterior.dim)), outliers=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found.leading) == 1000
+    assert peak < 6 * 8 * levels**2  # matrices of the columns

@@ -71,6 +71,15 @@ def test_coordinates_are_taken_one_by_one_where_they_are_many(seed):
     assert batches is None
 
 
+def test_some_coordinates_at_a_time_are_moved_as_all_are(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    draws = rng.gamma(5.0, size=(2, 30, 50))
+    whole, _ = moved(lambda x: 4 / x - 1, draws)
+    monkeypatch.setattr("skbayes_sg.posterior.matched.elements_at_a_time", lambda: 130)
+    parts, _ = moved(lambda x: 4 / x - 1, draws)
+    np.testing.assert_allclose(parts, whole, rtol=1e-9)
+
+
 def test_moments_of_a_skewed_distribution_are_unbiased_and_nearer(seed):
     """log Gamma(20): mean, sd and gradients in closed form."""
     shape, errors = 20.0, {"before": [], "after": []}
