@@ -22,6 +22,11 @@ def is_frame(X: Any) -> bool:
     return _frame(X) is not None
 
 
+def as_table(X: Any) -> Any:
+    """A data frame or array as it is, and lists of rows as an array of objects."""
+    return X if is_frame(X) or hasattr(X, "dtype") else np.asarray(X, object)
+
+
 def is_lazy(X: Any) -> bool:
     """Whether X has columns whose cells are not in memory: a query, or a dask collection."""
     return hasattr(X, "__dask_graph__") or (hasattr(X, "collect") and not is_frame(X))

@@ -67,16 +67,33 @@ class Factor:
         return replace(self, levels=(*self.levels, *levels), columns=(*self.columns, *columns))
 
     @property
+    def labels(self) -> list[Any]:
+        """Of the levels in a table: what they are, and "missing" of missing cells."""
+        found = [_label(level) for level in self.levels]
+        if found.count("missing") > 1:  # of which one is a word
+            found[self.levels.index(MISSING)] = "(missing)"
+        return found
+
+    @property
     def names(self) -> list[str]:
-        """Of the columns: the level in brackets."""
-        return [f"{self.name}[{level_name(level)}]" for level in self.levels]
+        """Of the columns: the level in brackets, as it is written where two would look alike."""
+        labels = self.labels
+        texts = list(map(str, labels))
+        if len(set(texts)) < len(texts):
+            texts = list(map(repr, labels))
+        return [f"{self.name}[{text}]" for text in texts]
+
+
+def _label(level: Any) -> Any:
+    """Codes may be whole numbers that an array holds as others."""
+    if isinstance(level, float) and level.is_integer():
+        return int(level)
+    return "missing" if level is MISSING else level
 
 
 def level_name(level: Any) -> str:
-    """A level in a table; codes may be whole numbers that an array holds as others."""
-    if isinstance(level, float) and level.is_integer():
-        level = int(level)
-    return "missing" if level is MISSING else str(level)
+    """A level in a message."""
+    return str(_label(level))
 
 
 class NewLevels(NamedTuple):
@@ -180,6 +197,16 @@ class Design:
             for at, name in zip(factor.columns, factor.names, strict=True):
                 if at != NONE:
                     found[at] = name
+        return found
+
+    @property
+    def column_labels(self) -> list[tuple[str, Any]]:
+        """Of the columns of the matrix: a name, and the level of a factor, "" of numbers."""
+        found: list[tuple[str, Any]] = [(name, "") for name in self.column_names]
+        for factor in self.all_factors:
+            for at, label in zip(factor.columns, factor.labels, strict=True):
+                if at != NONE:
+                    found[at] = (factor.name, label)
         return found
 
     def columns_of(self, *columns: int) -> tuple[int, ...]:

@@ -33,7 +33,6 @@ from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.estimators.categorical import (
     KINDS,
     REMEDY,
-    as_table,
     categorical_columns,
     validated,
 )
@@ -51,7 +50,7 @@ from skbayes_sg.estimators.new_levels import Levels, new_levels_of, with_new_lev
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.one_hot import Tally, warnings_of
 from skbayes_sg.estimators.out_of_core import Method, design_of, is_out_of_core, validate_columns
-from skbayes_sg.frames import is_frame, require_no_dates, select, text_columns
+from skbayes_sg.frames import as_table, is_frame, require_no_dates, select, text_columns
 from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.plan import Plan
@@ -692,6 +691,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             - ``posterior``: a variable for each block of parameters, dimensions (chain, draw) and
               "feature", "class" or hidden units, by name. Two classes have no dimension "class":
               coefficients are those of ``classes_[1]``. A sampled noise variance is one variable.
+              A factor that X has as one column, such as city, has its effects as ``coef_city``, and
+              its levels as dimension ``city`` (``city_level`` where ArviZ has a dimension of that
+              name); slopes of days by person are ``coef_days:person``, of the same levels.
             - ``sample_stats``, if X and y are given after a `fit`: ``lp``, the log posterior given
               these rows, up to a constant. Steps and acceptance are not recorded draw by draw.
               Their figures, with `diagnostics_`, the sampler and the reason for it, are attributes
@@ -701,8 +703,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
               logarithm, ``hyperparameters``. With `log_likelihood` they are what
               ``psense_summary`` asks for; see `inspection.prior_sensitivity`.
             - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
-            - ``observed_data``, ``constant_data``: y and X, where given. Labels are their number in
-              `classes_`, here and in ``posterior_predictive``.
+            - ``observed_data``, ``constant_data``: y and X, where given, and of a factor as
+              ``city_idx`` the number of each row's level, -1 where the fit never saw it. Labels are
+              their number in `classes_`, here and in ``posterior_predictive``.
 
         Raises
         ------

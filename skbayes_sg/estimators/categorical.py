@@ -41,7 +41,7 @@ def categorical_columns(asked: Any, X: Any) -> list[int]:
         return frames.categorical_columns(X)
     if np.ndim(X) != 2 and not frames.is_frame(X):  # which validation refuses
         return []
-    X = as_table(X)
+    X = frames.as_table(X)
     names = frames.column_names(X)
     given = np.asarray(asked, object)
     if isinstance(asked, str) or given.ndim != 1:
@@ -62,11 +62,6 @@ def categorical_columns(asked: Any, X: Any) -> list[int]:
             )
         return np.flatnonzero(given.astype(bool)).tolist()
     return sorted({_number_of(one, names, frames.is_frame(X)) for one in given})
-
-
-def as_table(X: Any) -> Any:
-    """A data frame or array as it is, and lists of rows as an array of objects."""
-    return X if frames.is_frame(X) or hasattr(X, "dtype") else np.asarray(X, object)
 
 
 def _number_of(column: Any, names: list, named: bool) -> int:

@@ -36,7 +36,6 @@ from skbayes_sg.estimators.base import (
     require_spread,
     where_it_streams,
 )
-from skbayes_sg.estimators.categorical import as_table
 from skbayes_sg.estimators.classifier import (
     WEIGHTS,
     BayesianClassifier,
@@ -52,6 +51,7 @@ from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import FirstPass, require_chunk, source_of, weights_or_none
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
+from skbayes_sg.frames import as_table
 from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.inference.precision import SEPARATED, Hyperprior
 from skbayes_sg.inference.result import Fit
@@ -490,7 +490,7 @@ class LinearModel(BayesianEstimator):
         reference=None,
         positive=None,
         rope=None,
-        most=None,
+        most="auto",
         groups=False,
         full=False,
     ):
@@ -515,10 +515,13 @@ class LinearModel(BayesianEstimator):
             Region of practical equivalence: the coefficients that do not matter. A number is the
             half width of one around 0, and 0 asks for signs alone. The table then has the posterior
             probability of it, and the expected share of false discoveries.
-        most : int, optional
+        most : int, "auto" or None, default="auto"
             Only so many coefficients, those that matter most first: most surely beyond `rope` on
             one side, or without that of the largest mean over standard deviation. The rows of other
-            parameters follow. By default all coefficients, in the order of the columns.
+            parameters follow. None: all coefficients, in the order of the columns. "auto": the
+            same, but a factor of more than 50 levels has one row, of the standard deviation of
+            their effects, if its precision is sampled and no other column has it, and if there are
+            not several classes.
         groups : bool, default=False
             A table of the groups of `prior_groups` instead: how far their coefficients spread.
         full : bool, default=False
@@ -528,8 +531,10 @@ class LinearModel(BayesianEstimator):
         -------
         pandas.DataFrame
             Its index are the names of the columns of X, "intercept", and "noise_variance" or
-            "dispersion". Without pandas it is a `sklearn.utils.Bunch` of arrays that prints as a
-            table.
+            "dispersion". Where X has factors (`categorical_features`), the index has a second
+            level, of the levels of a factor: ``table.loc["city"]`` are those of one, and
+            ``table.loc[("age", "")]`` is the row of a column of numbers. Without pandas it is a
+            `sklearn.utils.Bunch` of arrays that prints as a table.
 
             - ``mean``, ``sd``: of the posterior.
             - ``eti95_lb``, ``eti95_ub``: ends of the equal-tailed interval.

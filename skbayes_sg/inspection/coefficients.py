@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg.inspection.drawing import COLOURS, OF_COEFFICIENTS, axes_for, fitted_step, literal
-from skbayes_sg.inspection.names import feature_names, logit_names, names_of_inputs
+from skbayes_sg.inspection.names import (
+    column_labels,
+    feature_names,
+    logit_names,
+    names_of_inputs,
+    positions,
+)
 from skbayes_sg.inspection.summary import coefficients_of, is_turned
 from skbayes_sg.validation import require_choice, require_integer
 
@@ -86,6 +92,7 @@ class CoefficientsDisplay:
         estimator: Any,
         X: ArrayLike | None = None,
         *,
+        features: Sequence[str | int] | str | int | None = None,
         per: str = "unit",
         by: Callable | Sequence[str] | None = None,
         classes: ArrayLike | None = None,
@@ -103,13 +110,17 @@ class CoefficientsDisplay:
             In a Pipeline the features are those that its last step sees, in their units.
         X : array-like of shape (n_rows, n_features), optional
             Rows, as the estimator or Pipeline is given them, for ``per="sd"``.
+        features : str, int or list of them, optional
+            Columns by name or position, of which alone coefficients are drawn; the name of a factor
+            stands for all of its levels. By default all.
         per : {"unit", "sd"}, default="unit"
             Effects of one unit of a feature, or of its standard deviation among the rows of X,
             which makes features of different units comparable.
         by : callable or sequence of str, optional
             What each feature belongs to, such as the factor that a level is of: a function of its
             name, or a label for each. Features of one label stand together below it; those that
-            are their own label stand alone, before them.
+            are their own label stand alone, before them. By default levels of a factor that X has
+            had as one column (`factors_`) stand below its name.
         classes : array-like of labels, optional
             Which classes have a panel, of more than two. By default all.
         positive : label, optional
@@ -131,8 +142,8 @@ class CoefficientsDisplay:
         Raises
         ------
         ValueError
-            If the estimator has no coefficients or no odds, a class is unknown, X is needed, or
-            odds ratios span more than a hundred decades.
+            If the estimator has no coefficients or no odds, a class or a feature is unknown, X is
+            needed, or odds ratios span more than a hundred decades.
         ImportError
             If matplotlib is not installed.
         """
@@ -140,6 +151,7 @@ class CoefficientsDisplay:
         if odds_ratio and model.model_.ratio != "odds_ratio":
             raise ValueError("odds_ratio: this regression has no odds; leave it out")
         names, panels = names_of_inputs(model, before), logit_names(model)
+        labels, factors = column_labels(model, before), list[str]()
         chosen = _chosen(model, panels, classes)
         sign = -1.0 if is_turned(model, positive) else 1.0
         mean, sd, inner, outer = (
@@ -147,19 +159,24 @@ class CoefficientsDisplay:
         )
         panels = [panels[k] for k in chosen] if panels else []
         label = _label(model, odds_ratio, positive) + (", per sd" if per == "sd" else "")
-        factors = [str(by(name)) for name in names] if callable(by) else list(map(str, by or ()))
-        if factors and len(factors) != len(names):
-            raise ValueError(f"by must have a label for each of {len(names)} features")
+        if callable(by) or by is not None:
+            factors = [str(by(name)) for name in names] if callable(by) else list(map(str, by))
+            if len(factors) != len(names):
+                raise ValueError(f"by must have a label for each of {len(names)} features")
+        drawn = list(range(len(names))) if features is None else _drawn(features, names, labels)
+        if by is None and model._design is not None:
+            factors = [name for name, _ in labels]
+            names = [str(level) if level != "" else name for name, level in labels]
         display = cls(
-            mean,
-            sd,
-            inner,
-            outer,
-            names,
+            mean[:, drawn],
+            sd[:, drawn],
+            inner[:, drawn],
+            outer[:, drawn],
+            [names[j] for j in drawn],
             panels,
             odds_ratio=odds_ratio,
             label=label,
-            factors=factors,
+            factors=[factors[j] for j in drawn] if factors else (),
         )
         return display.plot(max_features=max_features, ax=ax, **kwargs)
 
@@ -281,6 +298,15 @@ class CoefficientsDisplay:
             ax.set_title(literal(self.class_names[k]), fontsize="medium")
         if k == 0 and len(self.shown_) < len(self.feature_names):
             ax.set_ylabel(f"largest {len(rows)} of {len(self.feature_names)}", fontsize="small")
+
+
+def _drawn(features: Any, names: Sequence[str], labels: Sequence[tuple]) -> list[int]:
+    """Columns of these names or positions, and of the levels of factors of these names."""
+    found = list[int]()
+    for each in [features] if np.ndim(features) == 0 else features:
+        levels = [j for j, label in enumerate(labels) if len(label) > 1 and label[0] == each]
+        found += levels or positions(each, names)
+    return sorted(set(found))
 
 
 def _chosen(model: Any, panels: Sequence[str], classes: ArrayLike | None) -> list[int]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg import frames
+from skbayes_sg.data.factors import NONE, Design, Factor, labels_of
 from skbayes_sg.inspection.names import feature_names
 from skbayes_sg.inspection.under_draws import (
     Given,
@@ -21,6 +23,7 @@ from skbayes_sg.linalg.scores import dense
 from skbayes_sg.version import __version__
 
 Group = dict[str, NDArray]
+_DIMENSIONS = ("chain", "draw", "feature", "group", "class", "threshold", "row")
 
 
 def to_arviz(
@@ -60,8 +63,9 @@ def to_arviz(
             new = np.concatenate(list(new_rows(estimator, predict, with_new)))
             new = new.reshape(*shape, given.X.shape[0], -1)  # the last axis are responses
             groups["posterior_predictive"] = {"y": new if new.shape[3] > 1 else new[..., 0]}
-        groups["constant_data"] = {"X": dense(estimator.model_.features(given.X))}
-        dims |= {"X": ["row", "feature"], "y": ["row"]}
+        constant, dims_of_rows = _rows(estimator, X, given)
+        groups["constant_data"] = constant
+        dims |= dims_of_rows | {"y": ["row"]}
         coords["row"] = np.arange(given.X.shape[0])
     attributes = {
         "inference_library": "skbayes_sg",
@@ -125,6 +129,8 @@ def _posterior(
         variables[name] = block.reshape(*block.shape[:2], *sizes)
         dims[name] = dims_of
     coords: dict[str, Any] = {"feature": feature_names(estimator)}
+    if estimator._design is not None and "coef" in variables:
+        coords = _by_factor(estimator._design, variables, dims)
     if hasattr(estimator, "prior_precision_draws_"):
         variables["prior_sd"] = prior_sd_draws(estimator)[:, kept]
         dims["prior_sd"] = ["group"]
@@ -136,6 +142,55 @@ def _posterior(
     if any("class" in axes for axes in dims.values()):
         coords["class"] = estimator.classes_.tolist()
     return {"posterior": variables}, dims, coords
+
+
+def _by_factor(design: Design, variables: Group, dims: dict[str, list[str]]) -> dict[str, Any]:
+    """Give each factor a variable of its own, with its levels as a dimension; the coordinates.
+
+    Slopes by level share the levels of the factor. A level that others are compared with has zeros.
+    """
+    coef, axes = variables["coef"], dims["coef"]
+    numbers = list(design.numbers.values())
+    names = design.column_names
+    coords: dict[str, Any] = {"feature": [names[at] for at in numbers]}
+    if numbers:
+        variables["coef"] = coef[..., numbers]
+    else:
+        del variables["coef"], dims["coef"]
+    of_slopes = [(design.factors[column].name, each) for (_, column), each in design.slopes.items()]
+    for name, factor in [(each.name, each) for each in design.factors.values()] + of_slopes:
+        name = f"{name}_level" if name in _DIMENSIONS else name
+        columns = np.array(factor.columns)
+        effects = np.where(columns == NONE, 0.0, coef[..., columns])
+        variables[f"coef_{factor.name}"] = effects
+        dims[f"coef_{factor.name}"] = [*axes[:-1], name]
+        coords[name] = _coordinate(factor)
+    return coords
+
+
+def _coordinate(factor: Factor) -> list[Any]:
+    """The levels of one type, as files need it."""
+    labels = factor.labels
+    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
+        return labels
+    texts = list(map(str, labels))
+    return texts if len(set(texts)) == len(texts) else list(map(repr, labels))
+
+
+def _rows(estimator: Any, X: Any, given: Given) -> tuple[Group, dict[str, list[str]]]:
+    """The features of rows; of a fit with factors columns of numbers, and numbers of levels.
+
+    Those are -1 of levels that the fit never saw.
+    """
+    features, design = estimator.model_.features(given.X), estimator._design
+    if design is None or "coef" not in estimator.model_.shapes:
+        return {"X": dense(features)}, {"X": ["row", "feature"]}
+    found = {"X": dense(features[:, list(design.numbers.values())])}
+    dims = {"X": ["row", "feature"]}
+    for column, factor in design.factors.items():
+        found[f"{factor.name}_idx"] = factor.codes(labels_of(frames.as_table(X), column))
+        dims[f"{factor.name}_idx"] = ["row"]
+    return found, dims
 
 
 def _of_likelihood(

@@ -37,6 +37,16 @@ def feature_names(estimator) -> list[str]:
     return [str(name) for name in named]
 
 
+def column_labels(estimator: Any, before: Pipeline | None = None) -> list[tuple[Any, ...]]:
+    """`names_of_inputs` as rows of a table: of a fit with factors, pairs of a name and a level.
+
+    The level of a column of numbers is "".
+    """
+    if estimator._design is not None:
+        return estimator._design.column_labels
+    return [(name,) for name in names_of_inputs(estimator, before)]
+
+
 def logit_names(estimator) -> list[str]:
     """Class of each row of `coef_`; none where there is one row.
 
@@ -50,7 +60,8 @@ def logit_names(estimator) -> list[str]:
 
 def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:
     """Names of the features of a model; those that the steps before it give, if it knows none."""
-    if before is not None and not hasattr(model, "feature_names_in_"):
+    knows = hasattr(model, "feature_names_in_") or model._design is not None
+    if before is not None and not knows:
         try:
             return [str(name) for name in before.get_feature_names_out()]
         except AttributeError:  # a step that does not name its columns

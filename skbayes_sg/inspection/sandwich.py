@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from skbayes_sg.data import Batch
 from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit, offset_of
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
-from skbayes_sg.inspection.names import labels_by, names_of_inputs
+from skbayes_sg.inspection.names import column_labels, labels_by
 from skbayes_sg.inspection.summary import as_asked, quantities, require_draws
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given
@@ -141,7 +141,7 @@ def sandwich_summary(
     along = axes.reshape(len(axes), -1)
     n = along.shape[1]
     if scaler is None and not isinstance(reference, Mapping):
-        features = names_of_inputs(estimator, before)
+        features = column_labels(estimator, before)
     terms, names, values = quantities(estimator, found, features, logits)
     mean, posterior_sd = estimator._draws.of(values[..., :n]).moments()
     sd = np.sqrt(np.einsum("dq,de,eq->q", along, covariance, along, optimize=True))

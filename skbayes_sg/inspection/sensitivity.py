@@ -12,7 +12,7 @@ from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit
 from skbayes_sg.diagnostics import r_hat_and_ess_bulk
 from skbayes_sg.diagnostics.limits import SENSITIVITY_LIMIT
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
-from skbayes_sg.inspection.names import logit_names, names_of_inputs
+from skbayes_sg.inspection.names import column_labels, logit_names
 from skbayes_sg.inspection.summary import coefficients_of, quantities, require_draws
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given, kept_draws, log_likelihoods, log_priors
@@ -119,7 +119,7 @@ def prior_sensitivity(
     if "hyperparameters" in priors:
         densities["hyperprior"] = priors["hyperparameters"]
     densities["likelihood"] = likelihood
-    features, logits = names_of_inputs(estimator, before), logit_names(estimator)
+    features, logits = column_labels(estimator, before), logit_names(estimator)
     found = coefficients_of(estimator, estimator.draws_)
     labels, names, drawn = quantities(estimator, found, features, logits)
     values = drawn[:, kept].reshape(len(flat), -1).T.astype(np.float64)

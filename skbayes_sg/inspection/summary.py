@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg import diagnostics
 from skbayes_sg.diagnostics.draws import Draws
-from skbayes_sg.inspection.names import feature_names, logit_names
+from skbayes_sg.inspection.names import column_labels, logit_names
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import counted_coefficients, prior_sd_draws
 from skbayes_sg.validation import (
+    is_word,
     require_choice,
     require_integer,
     require_level,
@@ -24,6 +25,8 @@ from skbayes_sg.validation import (
 )
 
 FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
+_MANY_LEVELS = 50
+"""Up to as many each have a row"""
 _FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
 _REMEDY = (
     "scaler must be fitted and shift and stretch each column, as StandardScaler does, or be a "
@@ -52,10 +55,16 @@ def of_groups(estimator: Any, level: float, full: bool):
             "summary: groups=True needs a prior whose precisions are sampled, as those of "
             'prior_precision="learned" are'
         )
-    scales, counts = estimator._fit.scales, counted_coefficients(estimator)
+    columns = _figures_of_groups(estimator, level, full)
+    return table(estimator._fit.scales.labels, ["group"], columns)
+
+
+def _figures_of_groups(estimator: Any, level: float, full: bool) -> dict[str, NDArray]:
+    """Coefficients of each group, and figures of their standard deviation."""
+    counts = counted_coefficients(estimator).astype(int)
     draws = estimator._draws.of(prior_sd_draws(estimator))
-    columns = figures_of(draws, level, null=None, full=full, estimator=estimator)
-    return table(scales.labels, ["group"], {"n_coefficients": counts.astype(int)} | columns)
+    kinds = {"null": None, "full": full, "estimator": estimator}
+    return {"n_coefficients": counts} | figures_of(draws, level, **kinds)
 
 
 def of_coefficients(
@@ -66,16 +75,21 @@ def of_coefficients(
     reference: Any,
     positive: Any,
     rope: Any,
-    most: int | None,
+    most: Any,
     full: bool,
 ):
     """The table of `LinearModel.summary`."""
     require_draws(estimator)
-    if most is not None:
-        require_integer("most", most, 1, " or None")
+    by_default = is_word(most, "auto")
+    if most is not None and not by_default:
+        require_integer("most", most, 1, ', "auto" or None')
     found, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
     if is_turned(estimator, positive):
         found = -found
+    rows: dict[int, int] = {}
+    if by_default and not logits:
+        asked = reference if isinstance(reference, Mapping) else {}
+        found, features, rows = _in_one_row(found, features, _long_factors(estimator, asked))
     labels, names, values = quantities(estimator, found, features, logits)
     draws, ratio = estimator._draws.of(values), estimator.model_.ratio
     kinds = {"ratio": ratio, "rope": rope, "full": full}
@@ -88,6 +102,12 @@ def of_coefficients(
     at = np.arange(len(labels))
     per_logit = len(labels) // max(1, len(logits))
     matters = at % per_logit < len(features) if logits else at < len(features)
+    matters[list(rows)] = False
+    of_groups = _figures_of_groups(estimator, level, full) if rows else {}
+    for row, group in rows.items():  # a standard deviation has no sign, and no ratio
+        labels[row] = (labels[row][0], f"sd of {of_groups['n_coefficients'][group]} levels")
+        for name, values in columns.items():
+            values[row] = of_groups[name][group] if name in of_groups else np.nan
     if logits and ratio and not full:  # odds of a class where all columns are 0
         for name in (name for name in columns if name.startswith(ratio)):
             columns[name][~matters] = np.nan
@@ -98,7 +118,7 @@ def of_coefficients(
         error = _wrong_about_the_sign(draws, rope)
         columns["fdr"] = np.where(matters, _expected_share(error, among=matters), np.nan)
         first = first[np.argsort(error[first], kind="stable")]
-    if most is not None:
+    if most is not None and not by_default:
         at = np.append(first[matters[first]][:most], at[~matters])
         labels = [labels[i] for i in at]
         columns = {name: column[at] for name, column in columns.items()}
@@ -109,6 +129,40 @@ def of_coefficients(
         for block, value in getattr(estimator, "prior_precision_blocks_", {}).items()
     }
     return table(labels, names, columns, attrs)
+
+
+def _long_factors(estimator: Any, but: Container[str]) -> dict[str, int]:
+    """Factors of many levels whose precision is sampled and theirs alone: numbers of the groups."""
+    design, found = estimator._design, dict[str, int]()
+    if design is None or not hasattr(estimator, "prior_precision_draws_"):
+        return {}
+    scales = estimator._fit.scales
+    for factor in design.all_factors:
+        group = estimator._levels[factor.name].group
+        if len(factor.levels) <= _MANY_LEVELS or factor.name in but or group not in scales.labels:
+            continue
+        number = scales.labels.index(group)
+        if scales.sizes[number] == len(factor.levels):
+            found[factor.name] = number
+    return found
+
+
+def _in_one_row(
+    found: NDArray, features: list[tuple], long: dict[str, int]
+) -> tuple[NDArray, list[tuple], dict[int, int]]:
+    """Coefficients and labels with the first level alone of each factor of these groups.
+
+    And, by the number of that level's row, the group.
+    """
+    kept, rows = list[int](), dict[int, int]()
+    for k, label in enumerate(features):
+        group = long.get(label[0]) if label[-1] != "" else None
+        if group is None or group not in rows.values():
+            if group is not None:
+                rows[len(kept)] = group
+            kept.append(k)
+    intercept = range(len(features), found.shape[3])
+    return found[..., [*kept, *intercept]], [features[k] for k in kept], rows
 
 
 def _wrong_about_the_sign(draws: Draws, rope: Any) -> NDArray:
@@ -156,10 +210,10 @@ def compared_classes(estimator: Any, reference: Any, positive: Any) -> str | Non
 
 def as_asked(
     estimator: Any, theta: NDArray, scaler: Any, reference: Any
-) -> tuple[NDArray, list[str], list[str]]:
-    """`coefficients_of` columns before a scaler, of differences of classes, and their names."""
+) -> tuple[NDArray, list[tuple], list[str]]:
+    """`coefficients_of` columns before a scaler, of differences of classes, and their labels."""
     found = coefficients_of(estimator, theta)
-    features, logits = feature_names(estimator), logit_names(estimator)
+    features, logits = column_labels(estimator), logit_names(estimator)
     if scaler is not None:  # of columns x in place of (x - origin) / unit
         origin, unit = _units_of_columns(estimator, scaler)
         coef, intercept = found[..., : len(features)] / unit, found[..., len(features) :]
@@ -168,7 +222,7 @@ def as_asked(
             intercept = intercept - shift if intercept.size else -shift
         found = np.concatenate([coef, intercept], axis=3)
         if not hasattr(estimator, "feature_names_in_"):
-            features = [str(name) for name in scaler.get_feature_names_out()]
+            features = [(str(name),) for name in scaler.get_feature_names_out()]
     if isinstance(reference, Mapping):
         found, features = _against_levels(estimator, found, features, reference)
         reference = None
@@ -184,7 +238,7 @@ def _units_of_columns(estimator: Any, scaler: Any) -> tuple[NDArray, NDArray]:
     """Origin and unit before a scaler of each column that has coefficients."""
     design = estimator._design
     if design is None:
-        return units_before(scaler, len(feature_names(estimator)))
+        return units_before(scaler, estimator.n_features_in_)
     if design.slopes:
         raise ValueError(
             "scaler: a shift of a column that has slopes by level moves the intercepts of the "
@@ -198,9 +252,9 @@ def _units_of_columns(estimator: Any, scaler: Any) -> tuple[NDArray, NDArray]:
 
 
 def _against_levels(
-    estimator: Any, found: NDArray, features: list[str], reference: Mapping[str, Any]
-) -> tuple[NDArray, list[str]]:
-    """Coefficients of levels as differences to one of their factor, and the names that are left.
+    estimator: Any, found: NDArray, features: list[tuple], reference: Mapping[str, Any]
+) -> tuple[NDArray, list[tuple]]:
+    """Coefficients of levels as differences to one of their factor, and the labels that are left.
 
     The intercept is then that of the level, and its coefficient is left out.
     """
@@ -224,14 +278,15 @@ def _against_levels(
         found[..., [column for column in factor.columns if column >= 0]] -= effect
         found[..., -1:] += effect
         if min(factor.columns) < 0:  # the first level takes the place of this one
-            found[..., [at]], features[at] = -effect, factor.names[0]
+            found[..., [at]], features[at] = -effect, (name, factor.labels[0])
         else:
             dropped.append(at)
-    return np.delete(found, dropped, axis=3), list(np.delete(features, dropped))
+    left = [each for at, each in enumerate(features) if at not in dropped]
+    return np.delete(found, dropped, axis=3), left
 
 
 def quantities(
-    estimator: Any, found: NDArray, features: list[str], logits: list[str]
+    estimator: Any, found: NDArray, features: list[tuple], logits: list[str]
 ) -> tuple[list, list[str], NDArray]:
     """The coefficients of features and logits, and all other parameters as users know them.
 
@@ -245,12 +300,14 @@ def quantities(
         others, found = estimator._terms_beside(found[..., -1]), found[..., :-1]
     names = ["intercept"] * (found.shape[3] - len(features)) + list(others)
     # a name that a feature has too stands in parentheses
-    terms = features + [f"({name})" if name in features else name for name in names]
+    taken, no_level = {name for name, *_ in features}, ("",) * (len(features[0]) - 1)
+    terms = features + [(f"({name})" if name in taken else name, *no_level) for name in names]
     of_logits = found.reshape(*found.shape[:2], -1)
     draws = np.concatenate([of_logits, *others.values()], axis=2)
-    if not logits:
-        return terms, ["term"], draws
-    return [(label, term) for label in logits for term in terms], ["class", "term"], draws
+    levels = ["term", "level"][: len(terms[0])]
+    if logits:
+        return [(label, *term) for label in logits for term in terms], ["class", *levels], draws
+    return [term if no_level else term[0] for term in terms], levels, draws
 
 
 def of_blocks(estimator: Any, level: float, full: bool):

@@ -24,7 +24,8 @@ class Table(Bunch):
 
     def __repr__(self) -> str:
         columns = [name for name in self if name not in ("index", "attrs")]
-        labels = [one if isinstance(one, str) else " ".join(one) for one in self["index"]]
+        labels = [(one,) if isinstance(one, str) else one for one in self["index"]]
+        labels = [" ".join(map(str, one)).strip() for one in labels]
         cells = [["", *labels]]
         cells += [[name, *map(_written, self[name])] for name in columns]
         widths = [max(map(len, column)) for column in cells]
@@ -36,7 +37,7 @@ class Table(Bunch):
 
 
 def table(
-    index: Sequence[str] | Sequence[tuple[str, ...]],
+    index: Sequence[str] | Sequence[tuple],
     names: list[str],
     columns: dict[str, NDArray],
     attrs: dict[str, Any] | None = None,
@@ -50,7 +51,13 @@ def table(
         import pandas as pd
     except ImportError:
         return Table(index=list(index), attrs=attrs, **columns)
-    frame = pd.DataFrame(columns, index=pd.Index(index)).rename_axis(names)
+    # in the order of the rows, so that pandas finds parts of a label without a search
+    parts = zip(*((one,) if isinstance(one, str) else one for one in index), strict=True)
+    numbers, levels = zip(*(pd.factorize(pd.Index(part)) for part in parts), strict=True)
+    rows: Any = levels[0].take(numbers[0]).rename(names[0])
+    if len(names) > 1:
+        rows = pd.MultiIndex(levels, numbers, names=names)
+    frame = pd.DataFrame(columns, index=rows)
     frame.attrs, frame.columns.name = dict(attrs), attrs.get("quantity")
     return frame
 

@@ -6,11 +6,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 from scipy import stats
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skbayes_sg import (
     BayesianBinomialRegressor,
@@ -23,7 +24,9 @@ from skbayes_sg import (
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
+    CoefficientsDisplay,
     DRBMClassifier,
+    inspection,
 )
 from skbayes_sg.inspection import average_effects, totals
 
@@ -135,9 +138,6 @@ def test_what_is_made_of_a_fit_knows_the_factors():
     again.fit(COLUMNS, NUMBERS)  # another design
     assert again.factors_ == {}
     assert again.predict(COLUMNS).shape == (N,)
-    table = model.summary()
-    assert table.index[0] == "city[c00]"
-    assert list(model.to_arviz()["posterior"]["coef"]["feature"].values) == list(model.coef_names_)
 
 
 # -- which columns share a precision --------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_rows_of_new_levels_have_likelihoods_and_draws_under_their_effects(colum
     assert np.exp(each).std(axis=0).mean() > 1.5 * np.exp(known).std(axis=(0, 1)).mean()
     share = tree["posterior_predictive"]["y"].values.mean(axis=(0, 1))
     np.testing.assert_allclose(share, proba[:, 1], atol=4 * 0.5 / np.sqrt(len(each)))
-    assert tree["constant_data"]["X"].shape == (4, LEVELS + 1)
+    assert tree["constant_data"]["X"].shape == (4, LEVELS + 1 if columns else 1)
 
 
 # -- columns of zeros and ones that were made elsewhere -------------------------------------------
@@ -589,15 +589,15 @@ def test_a_factor_may_have_the_name_of_the_rest():
 
 def test_a_level_may_be_the_reference_of_its_factor(fitted):
     table = fitted.summary(reference={"city": "c03"})
-    assert "city[c03]" not in table.index
+    assert ("city", "c03") not in table.index
     draws = fitted.coef_samples_[..., :LEVELS]
     against = np.delete(draws - draws[..., [3]], 3, axis=2).reshape(-1, LEVELS - 1)
-    rows = [f"city[c{k:02d}]" for k in range(LEVELS) if k != 3]
+    rows = [("city", f"c{k:02d}") for k in range(LEVELS) if k != 3]
     np.testing.assert_allclose(table.loc[rows, "mean"], against.mean(axis=0), rtol=1e-6)
     ends = np.quantile(against, 0.025, axis=0)
     np.testing.assert_allclose(table.loc[rows, "eti95_lb"], ends, atol=0.01)
     intercept = fitted.intercept_ + fitted.coef_[3]
-    assert table.loc["intercept", "mean"] == pytest.approx(intercept, rel=1e-6)
+    assert table.loc[("intercept", ""), "mean"] == pytest.approx(intercept, rel=1e-6)
     np.testing.assert_allclose(table.loc["age"], fitted.summary().loc["age"], rtol=1e-9)
     for wrong in ({"town": "c03"}, {"city": "c99"}):
         with pytest.raises(ValueError, match=r"reference: a .* must be one of"):
@@ -607,11 +607,11 @@ def test_a_level_may_be_the_reference_of_its_factor(fitted):
 @quick
 def test_a_flat_factor_is_read_as_it_is_or_against_another_level():
     model = BayesianLinearRegression(prior_groups={"city": "flat"}, **SHORT).fit(ROWS, NUMBERS)
-    assert model.summary().index[0] == "city[c01]"
+    assert model.summary().index[0] == ("city", "c01")
     same = model.summary(reference={"city": "c00"})
     pd.testing.assert_frame_equal(same, model.summary())
     other = model.summary(reference={"city": "c02"})
-    assert other.index[:3].tolist() == ["city[c01]", "city[c00]", "city[c03]"]
+    assert other.loc["city"].index[:3].tolist() == ["c01", "c00", "c03"]
     steps = model.coef_[0] - model.coef_[1], -model.coef_[1]
     np.testing.assert_allclose(other["mean"].iloc[:2], steps, rtol=1e-6)
 
@@ -623,7 +623,139 @@ def test_numbers_of_a_scaled_frame_are_read_in_their_units():
     ).set_output(transform="pandas")
     model = BayesianLinearRegression(random_state=0)
     pipeline = make_pipeline(scaled, model).fit(ROWS.assign(age=40 + 9 * AGE), NUMBERS)
-    table = model.summary(scaler=pipeline[:-1])
-    plain = model.summary()
-    assert table.loc["age", "mean"] == pytest.approx(plain.loc["age", "mean"] / (9 * AGE.std()))
-    assert table.loc["city[c05]", "mean"] == pytest.approx(plain.loc["city[c05]", "mean"])
+    table, plain = model.summary(scaler=pipeline[:-1])["mean"], model.summary()["mean"]
+    assert table["age", ""] == pytest.approx(plain["age", ""] / (9 * AGE.std()))
+    assert table["city", "c05"] == pytest.approx(plain["city", "c05"])
+
+
+@pytest.fixture(scope="module")
+def of_many_levels():
+    """Sixty persons of eight rows, and two colours of a person."""
+    rng = np.random.default_rng(5)
+    person, colour = np.repeat(np.arange(60), 8), rng.integers(2, size=480)
+    rows = pd.DataFrame({"person": person, "colour": np.array(["r", "b"])[colour]})
+    rows = rows.astype("category").assign(age=rng.standard_normal(480))
+    y = 2 * rows["age"] + rng.standard_normal(60)[person] + rng.standard_normal(480)
+    return BayesianLinearRegression(random_state=0).fit(rows, y), rows, y
+
+
+def test_a_table_has_factors_and_levels_as_levels_of_its_index(fitted, of_many_levels):
+    table = fitted.summary()
+    assert table.index.names == ["term", "level"]
+    np.testing.assert_allclose(table.loc["city", "mean"], fitted.coef_[:LEVELS])
+    assert table.loc["city"].index.tolist() == list(fitted.factors_["city"].levels)
+    others = [("age", ""), ("intercept", ""), ("noise_variance", "")]
+    assert table.index[LEVELS:].tolist() == others
+    printed = inspection.to_latex(table).splitlines()
+    assert printed[2] == r"\begin{tabular}{llrrrr}"
+    assert printed[6].startswith("city & c00 & ")
+
+    model, rows, y = of_many_levels
+    table, groups = model.summary(), model.summary(groups=True)
+    assert table.index[0] == ("person", "sd of 60 levels")
+    assert [term for term, _ in table.index[1:4]] == ["colour", "colour", "age"]
+    for column in ("mean", "sd", "eti95_lb", "eti95_ub"):
+        assert table[column].iloc[0] == groups.loc["person", column]
+    assert np.isnan(table["p_direction"].iloc[0])
+    every = model.summary(most=None)
+    assert every.loc[("person", 41), "mean"] == pytest.approx(model.coef_[41])
+    assert every.index[60:].tolist() == table.index[1:].tolist()
+    np.testing.assert_array_equal(every.iloc[60:], table.iloc[1:])
+    against = model.summary(reference={"person": 7})
+    assert len(against.loc["person"]) == 59
+    with_region = model.summary(rope=0.5)  # false discoveries are among the rows that are shown
+    assert np.isnan(with_region["fdr"].iloc[0])
+    assert with_region.loc["age", "fdr"].iloc[0] < 0.01
+    assert len(model.summary(most=3)) == 5
+    index = inspection.sandwich_summary(model, rows, y).index
+    assert index[:2].tolist() == [("person", 0), ("person", 1)]
+
+
+@quick
+def test_tables_of_several_classes_have_levels_too():
+    model = BayesianLogisticRegression(**SHORT).fit(ROWS, GRADES)
+    table = model.summary()
+    assert table.index.names == ["class", "term", "level"]
+    np.testing.assert_allclose(table.loc[("2", "city"), "mean"], model.coef_[2, :LEVELS])
+
+
+def test_levels_that_look_alike_have_different_names():
+    labels = np.array([1, "1", None, "missing"], object)[np.arange(N) % 4]
+    rows = pd.DataFrame({"code": labels, "age": AGE})
+    model = BayesianLinearRegression(categorical_features=["code"], **SHORT).fit(rows, NUMBERS)
+    assert model.coef_names_.tolist() == [
+        "code[1]",
+        "code['1']",
+        "code['missing']",
+        "code['(missing)']",
+        "age",
+    ]
+    assert model.summary().loc["code"].index.tolist() == [1, "1", "missing", "(missing)"]
+
+
+def test_a_picture_has_levels_below_their_factor(fitted):
+    display = CoefficientsDisplay.from_estimator(fitted, max_features=None)
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert names[:2] == ["age", "city"]
+    assert sorted(names[2:]) == list(fitted.factors_["city"].levels)
+    own = CoefficientsDisplay.from_estimator(fitted, features="city", max_features=3)
+    assert len(own.feature_names) == LEVELS
+    assert own.ax_.get_yticklabels()[0].get_text() == "city"
+    np.testing.assert_allclose(own.mean[0], fitted.coef_[:LEVELS])
+    both = CoefficientsDisplay.from_estimator(fitted, features=["age", "city[c04]"])
+    np.testing.assert_allclose(both.mean[0], fitted.coef_[[4, LEVELS]])
+    by_name = CoefficientsDisplay.from_estimator(fitted, by=lambda name: name[0])
+    assert by_name.feature_names[0] == "city[c00]"
+    with pytest.raises(ValueError, match="features: X has no column 'town'"):
+        CoefficientsDisplay.from_estimator(fitted, features=["town"])
+    plt.close("all")
+
+
+def test_arviz_has_a_factor_as_a_dimension(fitted):
+    tree = fitted.to_arviz(NEW.assign(city=["c03", "Rome", None, "c00"]), np.zeros(4))
+    posterior = tree["posterior"]
+    assert posterior["coef"].dims == ("chain", "draw", "feature")
+    assert posterior["feature"].values.tolist() == ["age"]
+    assert posterior["city"].values.tolist() == list(fitted.factors_["city"].levels)
+    of_city = posterior["coef_city"].sel(city="c03")
+    np.testing.assert_array_equal(of_city, fitted.coef_samples_[..., 3])
+    data = tree["constant_data"]
+    assert data["X"].shape == (4, 1)
+    assert data["city_idx"].values.tolist() == [3, -1, -1, 0]
+
+
+@quick
+def test_arviz_has_slopes_along_the_levels_of_their_factor():
+    """And zeros of the level that the others of a flat factor are compared with."""
+    rows = VISITS.rename(columns={"person": "group"})  # a dimension of ArviZ
+    asked = {("days", "group"): "own", "group": "flat"}
+    model = BayesianLinearRegression(prior_groups=asked, **SHORT).fit(rows, REACTION)
+    posterior = model.to_arviz()["posterior"]
+    for name, columns in (("coef_days:group", range(15, 30)), ("coef_group", [0, *range(1, 15)])):
+        assert posterior[name].dims[2:] == ("group_level",)
+        expected = model.coef_samples_[..., list(columns)]
+        if name == "coef_group":
+            expected = np.where(np.arange(15) == 0, 0.0, expected)
+        np.testing.assert_array_equal(posterior[name], expected)
+    assert posterior["group_level"].values.tolist() == list(range(15))
+    alone = BayesianLinearRegression(**SHORT).fit(rows[["group"]], REACTION)
+    assert "coef" not in alone.to_arviz()["posterior"]
+
+
+def test_sensitivity_is_of_the_rows_of_the_table(fitted):
+    found = inspection.prior_sensitivity(fitted, ROWS, NUMBERS)
+    assert found.index.tolist() == fitted.summary().index.tolist()
+
+
+@quick
+def test_a_factor_of_an_array_behind_a_step_that_names_columns():
+    """Names before a step are those of its columns, and not of the levels."""
+    array = np.column_stack([MEMBER, AGE])
+    model = BayesianLinearRegression(categorical_features=[0], **SHORT)
+    pipeline = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), model)
+    pipeline.fit(array, NUMBERS)
+    display = CoefficientsDisplay.from_estimator(pipeline, max_features=None)
+    assert len(display.feature_names) == LEVELS + 1
+    found = inspection.sandwich_summary(pipeline, array, NUMBERS)
+    assert found.loc["x0"].index.tolist() == list(range(LEVELS))
+    plt.close("all")
