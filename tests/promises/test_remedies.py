@@ -1,12 +1,11 @@
 """What an error says to do can be done, and helps: each message, then what it advises.
 
 A case is a call that is refused, and the same call after the remedy in the words of the message.
-Every message of the parts that users talk to, which ends with a remedy, has a case here or stands
-in `ELSEWHERE`.
+Every message of the package that is raised and ends with a remedy has a case here, or stands in
+`ELSEWHERE` with the test that tries it. Warnings are in test_remedies_of_warnings.py.
 """
 
-import ast
-import re
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from messages import remedies, said_by, untried
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
@@ -21,7 +21,6 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler, scale
 
-import skbayes_sg
 from skbayes_sg import (
     AbstentionDisplay,
     BayesianBinomialRegressor,
@@ -29,11 +28,14 @@ from skbayes_sg import (
     BayesianLogisticRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
     CoefficientsDisplay,
     DRBMClassifier,
     UncertaintyDisplay,
+    VariationalEM,
+    callbacks,
 )
 from skbayes_sg.inspection import (
     average_effects,
@@ -43,7 +45,9 @@ from skbayes_sg.inspection import (
     sandwich_summary,
     totals,
 )
-from skbayes_sg.samplers import SGFS, ConstantSGD
+from skbayes_sg.priors import Horseshoe
+from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, CosineCycle
+from skbayes_sg.samplers.independent_draws import IndependentDraws
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -63,6 +67,8 @@ TOWN = np.array(["Ghent", "Bruges"])[np.arange(N) % 2]
 LEVELS = pd.get_dummies(pd.Series(TOWN)).astype(float).add_prefix("town__").assign(rest__age=LINE)
 
 FACTOR = pd.DataFrame({"town": pd.Categorical(TOWN), "age": X["age"]})
+HOLE = (np.arange(N) != 3) * 1.0  # a row to leave out; a number over it is infinite
+HALVES = np.column_stack([np.arange(N) % 2, np.arange(N) % 3])
 GHENT = {"town": "Ghent"}
 OF_SLOPES = {"prior_precision": "learned", "prior_groups": {("age", "town"): "own"}}
 HALF = np.array(["first", "second"])[np.arange(N) // (N // 2)]
@@ -74,12 +80,50 @@ def logistic(**changes):
     return BayesianLogisticRegression(**GIVEN | changes)
 
 
+OF_AGE = {"prior_precision": "learned", "prior_groups": {"a": ["age"]}}
+
+
 def linear(**changes):
     return BayesianLinearRegression(**GIVEN | changes)
 
 
 def poisson(**changes):
     return BayesianPoissonRegressor(**GIVEN | changes)
+
+
+def negative_binomial(**changes):
+    return BayesianNegativeBinomialRegressor(**GIVEN | changes)
+
+
+def network(sampler):
+    return BayesianMLPRegressor((2,), sampler=sampler, temperature=1.0, **GIVEN)
+
+
+class Interrupt(callbacks.Callback):
+    """Ends a fit once it has a draw."""
+
+    def after_block(self, progress):
+        raise KeyboardInterrupt
+
+
+def with_checkpoint(path, *more):
+    return linear(sampler="hmc").set_callbacks(callbacks.Checkpoint(path, every=1e-9), *more)
+
+
+@cache
+def kept_checkpoint():
+    """Of a fit to X and LINE that was interrupted."""
+    path = Path(tempfile.mkdtemp()) / "fit"
+    with pytest.raises(KeyboardInterrupt):
+        with_checkpoint(path, Interrupt()).fit(X, LINE)
+    return path
+
+
+def in_parts(rows):
+    """A dask array, or a dask data frame, of two partitions."""
+    if isinstance(rows, pd.DataFrame):
+        return pytest.importorskip("dask.dataframe").from_pandas(rows, npartitions=2)
+    return pytest.importorskip("dask.array").from_array(np.asarray(rows), chunks=N // 2)
 
 
 @cache
@@ -494,7 +538,7 @@ CASES = {
     "a prior learned at a temperature": (
         "give prior_precision numbers",
         lambda: BayesianMLPRegressor(
-            (2,), prior_precision=skbayes_sg.VariationalEM(), temperature=0.5, **SHORT
+            (2,), prior_precision=VariationalEM(), temperature=0.5, **SHORT
         ).fit(X, LINE),
         lambda: BayesianMLPRegressor((2,), prior_precision=1.0, temperature=0.5, **SHORT).fit(
             X, LINE
@@ -531,9 +575,9 @@ CASES = {
     ),
     "a prior learned from one row": (
         "give a larger first chunk, or numbers",
-        lambda: linear(prior_precision=skbayes_sg.VariationalEM()).partial_fit(X[:1], LINE[:1]),
+        lambda: linear(prior_precision=VariationalEM()).partial_fit(X[:1], LINE[:1]),
         lambda: (
-            linear(prior_precision=skbayes_sg.VariationalEM()).partial_fit(X, LINE),
+            linear(prior_precision=VariationalEM()).partial_fit(X, LINE),
             linear(prior_precision=1.0).partial_fit(X[:1], LINE[:1]),
         ),
     ),
@@ -582,7 +626,7 @@ CASES = {
     "a network that learns its prior from a stream": (
         "learn it with fit on a part of the data, and give the numbers",
         lambda: BayesianMLPRegressor(
-            (2,), prior_precision=skbayes_sg.VariationalEM(), temperature=1.0, **SHORT
+            (2,), prior_precision=VariationalEM(), temperature=1.0, **SHORT
         ).partial_fit(X, LINE, n_total=1000),
         lambda: BayesianMLPRegressor(
             (2,), prior_precision=1.0, temperature=1.0, **SHORT
@@ -883,6 +927,259 @@ CASES = {
             X[np.arange(N) % 4 > 0], COUNTS[np.arange(N) % 4 > 0] % 2, trials=2
         ),
     ),
+    # -- what other parts refuse --
+    "a checkpoint of another fit": (
+        "remove it, or give another path",
+        lambda: with_checkpoint(kept_checkpoint()).fit(X, LINE + 1),
+        lambda: (
+            with_checkpoint(tempfile.mkdtemp() + "/another").fit(X, LINE + 1),
+            with_checkpoint(kept_checkpoint()).fit(X, LINE),
+        ),
+    ),
+    "a cycle without a draw": (
+        "raise n_draws",
+        lambda: linear(sampler=SGLD(CosineCycle(1e-6, 1e-5, 400, keep=0.1))).fit(X, LINE),
+        lambda: linear(sampler=SGLD(CosineCycle(1e-6, 1e-5, 400, keep=0.1)), n_draws=500).fit(
+            X, LINE
+        ),
+    ),
+    "precisions of classes that are not there": (
+        'use "block" or "feature"',
+        lambda: linear(prior_precision=VariationalEM("class", n_updates=8)).fit(X, LINE),
+        lambda: (
+            linear(prior_precision=VariationalEM("block", n_updates=8), burn_in=32).fit(X, LINE),
+            linear(prior_precision=VariationalEM("feature", n_updates=8), burn_in=32).fit(X, LINE),
+        ),
+    ),
+    "counts with fractions": (
+        "give the count as y, and exposure",
+        lambda: negative_binomial().fit(X, COUNTS / EXPOSURE),
+        lambda: negative_binomial().fit(X, COUNTS, exposure=EXPOSURE),
+    ),
+    "shares of trials": (
+        "where y is a share, give y * trials",
+        lambda: BayesianBinomialRegressor(**SHORT).fit(X, COUNTS / 20, trials=20),
+        lambda: BayesianBinomialRegressor(**SHORT).fit(X, COUNTS / 20 * 20, trials=20),
+    ),
+    "a horseshoe of all columns": (
+        "where all columns matter use prior=None",
+        lambda: linear(prior=Horseshoe(3), prior_precision="learned").fit(X, LINE),
+        lambda: linear(prior=None, prior_precision="learned").fit(X, LINE),
+    ),
+    "groups by a sampler": (
+        "set sampler=None, or prior_groups=None and prior=None",
+        lambda: linear(sampler="sgld", **OF_AGE).fit(X, LINE),
+        lambda: (
+            linear(sampler=None, **OF_AGE).fit(X, LINE),
+            linear(sampler="sgld", prior_precision="learned").fit(X, LINE),
+        ),
+    ),
+    "control variates of a network": (
+        'use sampler="hmc", or sampler=None',
+        lambda: network(SGLD(variance_reduction="control_variate")).fit(X, LINE),
+        lambda: (network("hmc").fit(X, LINE), network(None).fit(X, LINE)),
+    ),
+    "a closed form that is not there": (
+        "use HMC",
+        lambda: logistic(sampler=IndependentDraws()).fit(X, PAIR),
+        lambda: logistic(sampler=HMC()).fit(X, PAIR),
+    ),
+    **{
+        name: (
+            remedy,
+            lambda wrong=wrong: logistic(sampler=wrong).fit(X, PAIR),
+            lambda right=right: logistic(sampler=right).fit(X, PAIR),
+        )
+        for name, remedy, wrong, right in (
+            (
+                "h_max of a matrix",
+                'use structure="diag" or "scalar"',
+                SGFS(h_max=0.1),
+                SGFS(3.0, h_max=0.1, structure="diag"),
+            ),
+            (
+                "C in other coordinates",
+                'use "full"',
+                SGFS(50.0, structure="kron", C=np.eye(4)),
+                SGFS(50.0, structure="full", C=np.eye(4)),
+            ),
+            (
+                "C that is too large",
+                "alpha must be above",
+                SGFS(0.1, C=np.eye(4)),
+                SGFS(50.0, C=np.eye(4)),
+            ),
+            (
+                "C that is not symmetric",
+                "give (C + C.T) / 2",
+                SGFS(50.0, C=np.eye(4) + np.eye(4, k=1)),
+                SGFS(50.0, C=np.eye(4) + (np.eye(4, k=1) + np.eye(4, k=-1)) / 2),
+            ),
+            (
+                "B that is not definite",
+                "add a multiple of the identity",
+                SGFS(B=-np.eye(4)),
+                SGFS(B=-np.eye(4) + 2 * np.eye(4)),
+            ),
+            (
+                "one row beside itself",
+                'leave covariance at "minibatch"',
+                SGFS(covariance="single_row", batch_size=1),
+                SGFS(batch_size=1),
+            ),
+            (
+                "a step of many preconditioners",
+                "give a step_size, a number or a callable",
+                SGLD(preconditioner=lambda t: np.eye(4)),
+                SGLD(1e-3, preconditioner=lambda t: np.eye(4)),
+            ),
+            (
+                "the noise of all rows",
+                'use correction="discrete" or SGFS',
+                ConstantSGD(correction="ou", batch_size=N),
+                ConstantSGD(correction="discrete", batch_size=N),
+            ),
+            (
+                "roots of no noise",
+                'use "diag"',
+                ConstantSGD("sqrt", batch_size=N),
+                ConstantSGD("diag", batch_size=N),
+            ),
+        )
+    },
+    "the paper's step of three classes": (
+        'variant="exact" and curvature="empirical"',
+        lambda: logistic(sampler=SGFS(1.0, variant="paper")).fit(X, THREE),
+        lambda: logistic(sampler=SGFS(1.0, variant="exact", curvature="empirical")).fit(X, THREE),
+    ),
+    "scores of weighted rows": (
+        'use variant="exact" with curvature="model"',
+        lambda: logistic(sampler=SGFS(curvature="empirical")).fit(X, PAIR, sample_weight=WEIGHT),
+        lambda: logistic(sampler=SGFS(variant="exact", curvature="model")).fit(
+            X, PAIR, sample_weight=WEIGHT
+        ),
+    ),
+    "a negative weight": (
+        "0 leaves a row out",
+        lambda: linear().fit(X, LINE, sample_weight=WEIGHT - 2),
+        lambda: linear().fit(X, LINE, sample_weight=np.maximum(WEIGHT - 2, 0)),
+    ),
+    "single precision": (
+        "divide all by a constant",
+        lambda: logistic().fit(X.astype(np.float32), PAIR, sample_weight=1e39 * WEIGHT),
+        lambda: logistic().fit(X.astype(np.float32), PAIR, sample_weight=1e39 * WEIGHT / 1e39),
+    ),
+    "a level of 1": (
+        "give a probability such as 0.95",
+        lambda: fitted("two").summary(1),
+        lambda: fitted("two").summary(0.95),
+    ),
+    "a precision that is a word": (
+        "use a small number for a weak prior",
+        lambda: linear(intercept_precision="weak").fit(X, LINE),
+        lambda: linear(intercept_precision=1e-6).fit(X, LINE),
+    ),
+    # -- rows on workers and in files --
+    **{
+        name: (
+            remedy,
+            lambda wrong=wrong: wrong(in_parts(X)),
+            lambda right=right: right(in_parts(X)),
+        )
+        for name, remedy, wrong, right in (
+            (
+                "a stream of partitions",
+                "call fit, which reads them where they are, or give one partition after the other",
+                lambda parts: linear().partial_fit(parts, LINE),
+                lambda parts: (
+                    linear().fit(parts.to_dask_array(lengths=True), LINE),
+                    stream(
+                        linear(),
+                        *[
+                            (each.compute(), LINE[k * N // 2 :][: N // 2], {})
+                            for k, each in enumerate(parts.partitions)
+                        ],
+                    ),
+                ),
+            ),
+            (
+                "gaps on workers",
+                "impute or leave out such rows",
+                lambda parts: linear().fit(in_parts(X.to_numpy() / HOLE[:, None]), LINE),
+                lambda parts: linear().fit(in_parts(X.to_numpy()[HOLE > 0]), LINE[HOLE > 0]),
+            ),
+            (
+                "no targets on workers",
+                "leave out such rows",
+                lambda parts: linear().fit(in_parts(X.to_numpy()), LINE / HOLE),
+                lambda parts: linear().fit(in_parts(X.to_numpy()[HOLE > 0]), LINE[HOLE > 0]),
+            ),
+            (
+                "large X on workers",
+                "scale its columns, for example by MaxAbsScaler",
+                lambda parts: linear().fit(in_parts(1e200 * X.to_numpy()), LINE),
+                lambda parts: linear().fit(
+                    in_parts(MaxAbsScaler().fit_transform(1e200 * X.to_numpy())), LINE
+                ),
+            ),
+            (
+                "text on workers",
+                "give such a column the type category",
+                lambda parts: linear().fit(in_parts(pd.DataFrame({"town": TOWN})), LINE),
+                lambda parts: linear().fit(
+                    in_parts(pd.DataFrame({"town": pd.Categorical(TOWN)})), LINE
+                ),
+            ),
+            (
+                "factors of an array on workers",
+                "give a dask data frame, or an array in memory",
+                lambda parts: linear(categorical_features=[0]).fit(in_parts(HALVES), LINE),
+                lambda parts: (
+                    linear().fit(
+                        in_parts(pd.DataFrame(HALVES, columns=["a", "b"]).astype("category")), LINE
+                    ),
+                    linear(categorical_features=[0]).fit(HALVES, LINE),
+                ),
+            ),
+            (
+                "partitions of two kinds",
+                "give both the same",
+                lambda parts: linear().fit(parts, in_parts(pd.DataFrame({"y": LINE}))["y"][:5]),
+                lambda parts: linear().fit(parts, in_parts(pd.DataFrame({"y": LINE}))["y"]),
+            ),
+            (
+                "no exposure on workers",
+                "exposures positive and finite",
+                lambda parts: poisson().fit(
+                    in_parts(X.to_numpy()), COUNTS, exposure=in_parts(EXPOSURE * HOLE)
+                ),
+                lambda parts: poisson().fit(
+                    in_parts(X.to_numpy()), COUNTS, exposure=in_parts(EXPOSURE)
+                ),
+            ),
+            (
+                "means on workers",
+                "or arrays in memory",
+                lambda parts: linear().fit(in_parts(X.to_numpy()), LINE, var_weights=WEIGHT),
+                lambda parts: linear().fit(X.to_numpy(), LINE, var_weights=WEIGHT),
+            ),
+            (
+                "a sampler of rows on workers",
+                "which needs rows at random; give np.asarray(X)",
+                lambda parts: linear(sampler="sgld").fit(in_parts(X.to_numpy()), LINE),
+                lambda parts: linear(sampler="sgld").fit(np.asarray(in_parts(X.to_numpy())), LINE),
+            ),
+            (
+                "draws on workers",
+                'give kind="mean", or rows in memory',
+                lambda parts: fitted("line").predict_draws(parts, "observation"),
+                lambda parts: (
+                    fitted("line").predict_draws(parts, kind="mean"),
+                    fitted("line").predict_draws(X, "observation"),
+                ),
+            ),
+        )
+    },
     "trials of many digits": (
         "give X in float64",
         lambda: BayesianBinomialRegressor(**SHORT).fit(
@@ -898,35 +1195,33 @@ CASES = {
 }
 
 ELSEWHERE = {
-    # of results that are not finite, which no one call leads to: promises/test_fuzz.py
-    "is not finite; ",
-    # what derives from which class: promises/test_messages.py, docs/extending.md
-    "derive it from skbayes_sg.models.predictor.Predictor",
-    # without a remedy
-    "parameters are too many for one",
-    "to the highest; got ",
-    "one per class and feature, shape .*; got ",
-    " must be one number or .*, for .*; got ",
-    "cannot undo any numbers",
-    # rows on disk and on workers: data/test_on_disk.py, data/test_on_workers.py
-    "var_weights: rows that are read in blocks have none",
-    "categorical_features: the columns of an array that is read in blocks are numbers",
-    "impute or leave out such rows",
-    "contains NaN or infinity in .*; leave out such rows",
-    "sample_weight is 0 for all but very few rows",
-    "of rows on workers would have the same random numbers",
-    "X holds values whose squares overflow, as ",
-    "offset, or the logarithm of exposure, is not finite in ",
-    "partial_fit takes a chunk of rows in memory, and X is in partitions",
-    # chains that fail: inference/test_stream.py
-    "cannot be learned from the first chunk",
-    # memory that is full: promises/test_messages.py, estimators/test_predict_draws.py
-    "to_arviz: a number for each of",
-    "predict fewer rows at a time, or by a copy of fewer draws",
-    # a posterior without a mode: inspection/test_sandwich.py
-    "the Hessian of the log posterior is not definite",
+    "": [  # without a remedy, or none that a call could try
+        "is not finite; ",
+        "parameters are too many for one",
+        "to the highest; got ",
+        "one per class and feature, shape .*; got ",
+        " must be one number or .*, for .*; got ",
+        "cannot undo any numbers",
+        "derive it from skbayes_sg.models.predictor.Predictor",
+        "others need scikit-learn 1.9",  # of scikit-learn before it
+        "unstable: ",  # of functions of matrices
+        "is not definite at its mean",
+        "cannot be learned from the first chunk",
+        "is 0 for all but very few rows",
+        "the covariance of these averages is not known",  # of theory beside draws
+        "the posterior has no covariance",
+    ],
+    "samplers/test_hmc.py": ["or divide the weights by a constant"],
+    "estimators/test_predict_draws.py": ["predict fewer rows"],
+    "estimators/test_row_meaning.py": ["give the single observations"],
+    "inference/test_deferred.py": ["singular in double precision"],
+    "inference/test_stored.py": ["is no type of skbayes_sg"],
+    "promises/test_messages.py": ["under each of"],
+    "data/test_on_disk.py": ["must hold real numbers"],
+    "data/test_on_workers.py": ["visits rows at each step"],
+    "chains/test_chains.py": ["diverged by step"],
 }
-"""Messages by a part of them, whose remedy is tried in the test that is named, or cannot be."""
+"""Parts of messages by the test that tries their remedy, and that holds these words."""
 
 
 def towns():
@@ -940,11 +1235,7 @@ def polars():
 @cache
 def said(name):
     """The message of a case."""
-    with pytest.raises((ValueError, TypeError, AttributeError)) as error:
-        CASES[name][1]()
-    if isinstance(error.value, AttributeError):  # of a method that is hidden; its cause says why
-        return str(error.value.__cause__)
-    return str(error.value)
+    return said_by(CASES[name][1])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -954,35 +1245,6 @@ def test_a_remedy_can_be_applied_and_helps(name):
     right()
 
 
-# -- every message ----------------------------------------------------------------------------
-
-ROOT = Path(skbayes_sg.__file__).parent
-PARTS = ["estimators/*.py", "inspection/*.py", "data/row_metadata.py", "frames.py"]
-
-
-def remedies():
-    """(file, pattern) of each message that has a remedy: something after a semicolon."""
-    for part in PARTS:
-        for path in sorted(ROOT.glob(part)):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
-                    continue
-                for text in node.exc.args[:1]:
-                    pieces = getattr(text, "values", [text])
-                    words = [getattr(piece, "value", None) for piece in pieces]
-                    words = [word if isinstance(word, str) else None for word in words]
-                    if any("; " in word for word in words if word):
-                        pattern = "".join(".*" if w is None else re.escape(w) for w in words)
-                        yield path.name, pattern
-
-
 def test_every_remedy_is_tried():
-    found = {
-        pattern: file
-        for file, pattern in remedies()
-        if not any(re.fullmatch(pattern, said(name), re.DOTALL) for name in CASES)
-    }
-    plain = {re.sub(r"\\(.)", r"\1", pattern) for pattern in found}
-    missing = {text for text in plain if not any(part in text for part in ELSEWHERE)}
-    assert not missing
-    assert not {part for part in ELSEWHERE if not any(part in text for text in plain)}
+    patterns = [pattern for _, raised, pattern in remedies() if raised]
+    assert not untried(patterns, [said(name) for name in CASES], ELSEWHERE)
