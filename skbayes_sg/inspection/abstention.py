@@ -65,10 +65,10 @@ class AbstentionDisplay:
         sample_weight: NDArray | None = None,
     ) -> None:
         if sample_weight is not None:
-            here = sample_weight > 0
-            wrong, uncertainty = wrong[here], uncertainty[here]
+            counting = sample_weight > 0
+            wrong, uncertainty = wrong[counting], uncertainty[counting]
         self.wrong, self.uncertainty, self.name = wrong, uncertainty, name
-        weight = np.ones(len(wrong)) if sample_weight is None else sample_weight[here]
+        weight = np.ones(len(wrong)) if sample_weight is None else sample_weight[counting]
         _, tied = np.unique(uncertainty, return_inverse=True)
         shared = np.bincount(tied, weight * wrong) / np.bincount(tied, weight)
         order = np.argsort(tied, kind="stable")
@@ -76,8 +76,8 @@ class AbstentionDisplay:
         answered, errors = weight.cumsum(), (weight * shared).cumsum()
         self.coverage, self.risk = answered / answered[-1], errors / answered
         # the sum of the risks after each of the repetitions: (E + j s) / (C + j), j = 1 ... w
-        before, off = answered - weight, errors - answered * shared
-        sums = weight * shared + off * (digamma(answered + 1) - digamma(before + 1))
+        before, excess = answered - weight, errors - answered * shared
+        sums = weight * shared + excess * (digamma(answered + 1) - digamma(before + 1))
         self.area = float(sums.sum() / answered[-1])
 
     @classmethod
@@ -122,8 +122,8 @@ class AbstentionDisplay:
         """
         require_method(cls, estimator, "predict_proba", "give a classifier")
         name, proba = type(estimator).__name__ if name is None else name, estimator.predict_proba(X)
-        given = {"classes": estimator.classes_, "sample_weight": sample_weight}
-        return cls.from_predictions(y, proba, **given, name=name, ax=ax, **kwargs)
+        keywords = {"classes": estimator.classes_, "sample_weight": sample_weight}
+        return cls.from_predictions(y, proba, **keywords, name=name, ax=ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -177,17 +177,17 @@ class AbstentionDisplay:
             raise ValueError(
                 "y_prob must hold probabilities: numbers from 0 to 1, and rows that sum to 1"
             )
-        known = np.unique(y_true if classes is None else np.asarray(classes))
-        if classes is not None and not np.array_equal(known, classes):
+        labels = np.unique(y_true if classes is None else np.asarray(classes))
+        if classes is not None and not np.array_equal(labels, classes):
             raise ValueError("classes must be sorted and differ, as in classes_ of a classifier")
-        if len(known) != proba.shape[1]:
+        if len(labels) != proba.shape[1]:
             raise ValueError(
-                f"y_prob has {proba.shape[1]} columns for {len(known)} classes; give classes, the "
+                f"y_prob has {proba.shape[1]} columns for {len(labels)} classes; give classes, the "
                 "label of each column"
             )
-        if not np.isin(y_true, known).all():
-            raise ValueError(f"y_true holds labels that are not among the classes {known!r}")
-        wrong, uncertainty = known[proba.argmax(axis=1)] != y_true, 1 - proba.max(axis=1)
+        if not np.isin(y_true, labels).all():
+            raise ValueError(f"y_true holds labels that are not among the classes {labels!r}")
+        wrong, uncertainty = labels[proba.argmax(axis=1)] != y_true, 1 - proba.max(axis=1)
         weight = None if sample_weight is None else weights_of(sample_weight, uncertainty)
         return cls(wrong, uncertainty, name=name, sample_weight=weight).plot(ax=ax, **kwargs)
 

@@ -155,7 +155,7 @@ class CoefficientsDisplay:
         chosen = _chosen(model, panels, classes)
         sign = -1.0 if is_turned(model, positive) else 1.0
         mean, sd, inner, outer = (
-            each[chosen] for each in _moments(model, sign * _units(per, X, model, before))
+            figure[chosen] for figure in _moments(model, sign * _units(per, X, model, before))
         )
         panels = [panels[k] for k in chosen] if panels else []
         label = _label(model, odds_ratio, positive) + (", per sd" if per == "sd" else "")
@@ -223,12 +223,12 @@ class CoefficientsDisplay:
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         self.points_: list[Any] = []
         self.bars_: list[tuple[Any, Any]] = []
-        for k, each in enumerate(self.axes_):
-            self._draw(k, each, kwargs)
+        for k, panel in enumerate(self.axes_):
+            self._draw(k, panel, kwargs)
             below = k + n_columns >= n_panels
-            each.set_xlabel(self.label if below and n_panels == 1 else "")
+            panel.set_xlabel(self.label if below and n_panels == 1 else "")
             if ax is None:
-                each.tick_params(labelleft=k % n_columns == 0, labelbottom=below)
+                panel.tick_params(labelleft=k % n_columns == 0, labelbottom=below)
         if n_panels > 1:
             self.axes_[(n_panels - 1) // n_columns * n_columns].set_xlabel(self.label, loc="left")
         return self
@@ -315,14 +315,14 @@ def _chosen(model: Any, panels: Sequence[str], classes: ArrayLike | None) -> lis
         return list(range(len(panels) or 1))
     if not panels:
         raise ValueError("classes: there is one row of coefficients; leave it out")
-    known = model.classes_.tolist()
+    labels = model.classes_.tolist()
     for label in np.atleast_1d(classes).tolist():
-        require_choice("classes", label, known)
-    return [known.index(label) for label in np.atleast_1d(classes).tolist()]
+        require_choice("classes", label, labels)
+    return [labels.index(label) for label in np.atleast_1d(classes).tolist()]
 
 
 def _units(per: str, X: Any, model: Any, before: Any) -> NDArray:
-    """Of each feature, or one for all, by which coefficients are multiplied."""
+    """Unit of each feature, or one for all, by which coefficients are multiplied."""
     require_choice("per", per, ("unit", "sd"))
     if per == "unit":
         return np.ones(1)
@@ -338,10 +338,10 @@ def _moments(model: Any, unit: NDArray) -> tuple[NDArray, NDArray, NDArray, NDAr
     """Means and sds (logits, features), and ends of the inner and of the outer interval."""
     draws = coefficients_of(model, model.draws_)[..., : len(feature_names(model))] * unit
     shape = draws.shape[2:]
-    each = model._draws.of(draws.reshape(*draws.shape[:2], -1))
-    mean, sd = each.moments()
+    coefficients = model._draws.of(draws.reshape(*draws.shape[:2], -1))
+    mean, sd = coefficients.moments()
     inner, outer = (
-        each.quantile(0.5 + 0.5 * level * np.array([-1, 1])).T.reshape(*shape, 2)
+        coefficients.quantile(0.5 + 0.5 * level * np.array([-1, 1])).T.reshape(*shape, 2)
         for level in _LEVELS
     )
     return mean.reshape(shape), sd.reshape(shape), inner, outer
@@ -359,8 +359,8 @@ def _logarithmic(ax: Any, decades: float) -> None:
 
 
 def _label(model: Any, odds_ratio: bool, positive: Any) -> str:
-    what = "odds ratio" if odds_ratio else "coefficient"
+    quantity = "odds ratio" if odds_ratio else "coefficient"
     classes = list(getattr(model, "classes_", ()))
     if len(classes) == 2:
-        return f"{what} of class {literal(classes[1] if positive is None else positive)}"
-    return f"{what}, against the mean over classes" if len(classes) else what
+        return f"{quantity} of class {literal(classes[1] if positive is None else positive)}"
+    return f"{quantity}, against the mean over classes" if len(classes) else quantity

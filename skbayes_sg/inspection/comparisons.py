@@ -65,10 +65,10 @@ def _of_column(X: Any, column: int, kind: str, reference: Any, is_given: bool) -
         row_of = _levels(X, column, rows, label)
         first = reference if is_given else next(iter(row_of))
         if first not in row_of:
-            some = ", ".join(map(repr, list(row_of)[:5]))
+            examples = ", ".join(map(repr, list(row_of)[:5]))
             raise ValueError(
                 f"reference: no row of column {label!r} has the level {first!r}; give one such as "
-                f"{some}"
+                f"{examples}"
             )
         levels = [first, *(level for level in row_of if level != first)]
         if len(levels) == 1:

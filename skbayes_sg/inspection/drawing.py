@@ -48,9 +48,9 @@ def axes_for(display: Any, ax: Any, n_axes: int = 1, n_columns: int = 1, **figur
             f"ax: this picture needs {n_axes} Axes, got {len(axes)}; leave ax out for a figure of "
             "its own"
         )
-    for each in axes:
-        if not each.has_data():
-            each.set_prop_cycle(color=COLOURS, linestyle=STYLES, marker=list(MARKERS))
+    for panel in axes:
+        if not panel.has_data():
+            panel.set_prop_cycle(color=COLOURS, linestyle=STYLES, marker=list(MARKERS))
     return axes
 
 

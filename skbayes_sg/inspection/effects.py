@@ -156,7 +156,7 @@ def average_effects(
     require_choice("kind", kind, ("auto", "derivative", "difference"))
     require_choice("scale", scale, _SCALES)
     X = rows_of(X)
-    each = _Averages(average_effects, model, scale, positive, n_draws, (offset, exposure))
+    means = _Averages(average_effects, model, scale, positive, n_draws, (offset, exposure))
     weight, groups = weights_of(sample_weight, X)[:, None], [""]
     if by is not None:
         labels_of, member = labels_by("by", by, X)
@@ -164,20 +164,20 @@ def average_effects(
         weight = weight * (member[:, None] == np.arange(len(groups)))
     labels: list[tuple[str, ...]] = []
     draws, attrs, left_out = [], {}, {}
-    for column, found in comparisons(X, features, kind, reference):
-        averages = (each.of(version, weight, found.rows) for version in found.versions)
+    for column, comparison in comparisons(X, features, kind, reference):
+        averages = (means.of(version, weight, comparison.rows) for version in comparison.versions)
         first = next(averages)
-        for label, average in zip(found.labels, averages, strict=True):
+        for label, average in zip(comparison.labels, averages, strict=True):
             labels += [(label,) if by is None else (label, group) for group in groups]
-            draws.append(each.compared(average, first, found.size))
-        if found.reference is not None:
-            attrs[f"reference of {column}"] = found.reference
-        if len(found.rows) < len(weight):
-            left_out[column] = len(weight) - len(found.rows)
+            draws.append(means.compared(average, first, comparison.size))
+        if comparison.reference is not None:
+            attrs[f"reference of {column}"] = comparison.reference
+        if len(comparison.rows) < len(weight):
+            left_out[column] = len(weight) - len(comparison.rows)
     warn_of_rows("the effect of a column", left_out, len(weight))
     attrs |= {f"rows left out of {column}": n for column, n in left_out.items()}
     names = ["term"] if by is None else ["term", by if isinstance(by, str) else "by"]
-    return each.table(labels, names, draws, attrs, {"level": level, "rope": rope, "full": full})
+    return means.table(labels, names, draws, attrs, {"level": level, "rope": rope, "full": full})
 
 
 def contrast(
@@ -239,21 +239,27 @@ def contrast(
     True
     """
     require_choice("kind", kind, _SCALES)
-    each = _Averages(contrast, model, kind, positive, n_draws, (offset, exposure))
+    means = _Averages(contrast, model, kind, positive, n_draws, (offset, exposure))
     a, b = (
-        each.of(X, weights_of(sample_weight, X)[:, None], np.arange(len(X)))
+        means.of(X, weights_of(sample_weight, X)[:, None], np.arange(len(X)))
         for X in map(rows_of, (X_a, X_b))
     )
-    draws = each.compared(a, b)
+    draws = means.compared(a, b)
     figures = {"level": level, "rope": rope, "full": full}
-    return each.table([(kind,)], ["term"], [draws], {}, figures)
+    return means.table([(kind,)], ["term"], [draws], {}, figures)
 
 
 class _Averages:
     """Expected responses averaged over rows, under draws of a model, and their comparisons."""
 
     def __init__(
-        self, asking: Callable, model: Any, scale: str, positive: Any, n_draws: Any, known: tuple
+        self,
+        asking: Callable,
+        model: Any,
+        scale: str,
+        positive: Any,
+        n_draws: Any,
+        offsets: tuple[Any, Any],
     ) -> None:
         self.asking, self.model, self.scale = asking, model, scale
         self.estimator, before = fitted_step(asking, model, REMEDY, "draws_")
@@ -268,7 +274,7 @@ class _Averages:
                 raise ValueError("positive is a class of two; with more, each has a row")
             require_choice("positive", positive, self.classes)
         self.is_turned = positive is not None and positive == self.classes[0]
-        offset = offset_of(known[0], known[1], getattr(self.estimator.model_, "log_link", False))
+        offset = offset_of(*offsets, getattr(self.estimator.model_, "log_link", False))
         self.offset = None if offset is None else np.asarray(offset)
         self.kept, self.draws = draws_enough(self.estimator, n_draws)
 
@@ -293,8 +299,8 @@ class _Averages:
                 "of a value of it"
             )
         total: Any = 0.0
-        for some, each in under_draws(self.asking, self.model, X, offset, self.kept):
-            total = total + each @ (weight / sums)[some]
+        for block, responses in under_draws(self.asking, self.model, X, offset, self.kept):
+            total = total + responses @ (weight / sums)[block]
         return np.swapaxes(total, 2, 3)
 
     def compared(self, a: NDArray, b: NDArray, size: float = 1.0) -> NDArray:
@@ -304,14 +310,14 @@ class _Averages:
         if self.scale == "odds_ratio":
             a, b = a / (1 - a), b / (1 - b)
         if self.scale == "difference":
-            found = (a - b) / size
+            effect = (a - b) / size
         elif (a > 0).all() and (b > 0).all():
-            found = (a / b) ** (1 / size)
+            effect = (a / b) ** (1 / size)
         else:
             raise ValueError(
                 'a ratio is of means above 0, and these are not under all draws; take "difference"'
             )
-        return found.reshape(*found.shape[:2], -1)
+        return effect.reshape(*effect.shape[:2], -1)
 
     def table(
         self, labels: list, names: list[str], draws: list[NDArray], attrs: dict, figures: dict
@@ -320,8 +326,8 @@ class _Averages:
         if not labels:
             raise ValueError("features: there are no columns whose effect could be computed")
         null = 0.0 if self.scale == "difference" else 1.0
-        found = self.draws.of(np.concatenate(draws, axis=2))
-        columns = figures_of(found, null=null, estimator=self.estimator, **figures)
+        effects = self.draws.of(np.concatenate(draws, axis=2))
+        columns = figures_of(effects, null=null, estimator=self.estimator, **figures)
         attrs = {"quantity": self._quantity()} | attrs
         return table_of_outputs(self.estimator, names, labels, columns, attrs)
 

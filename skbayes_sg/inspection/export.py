@@ -44,10 +44,10 @@ def to_arviz(
     kept, draws = kept_draws(estimator)
     groups, dims, coords = _posterior(estimator, draws, kept)
     if X is not None:
-        given = Given.to(estimator, X, y, metadata)
+        data = Given.to(estimator, X, y, metadata)
         shape, flat = draws.shape[:2], draws.reshape(-1, draws.shape[2])
-        _require_memory(len(flat), given.X.shape[0], log_likelihood + posterior_predictive)
-        with_new, predict = given.with_new_levels(estimator, X, flat, kept)
+        _require_memory(len(flat), data.X.shape[0], log_likelihood + posterior_predictive)
+        with_new, predict = data.with_new_levels(estimator, X, flat, kept)
         if y is not None:
             groups |= _of_likelihood(estimator, predict, shape, with_new, log_likelihood)
             if estimator._stream is None:
@@ -55,18 +55,20 @@ def to_arviz(
                 lp /= estimator.diagnostics_.get("temperature", 1.0)
                 priors = log_priors(estimator, flat, kept)
                 lp += np.sum(list(priors.values()), axis=0).reshape(shape)
-                groups["log_prior"] = {name: of.reshape(shape) for name, of in priors.items()}
+                groups["log_prior"] = {
+                    name: density.reshape(shape) for name, density in priors.items()
+                }
             else:  # it has been through more rows than these
                 del groups["sample_stats"]
-            groups["observed_data"] = {"y": np.asarray(given.y)}
+            groups["observed_data"] = {"y": np.asarray(data.y)}
         if posterior_predictive:
             new = np.concatenate(list(new_rows(estimator, predict, with_new)))
-            new = new.reshape(*shape, given.X.shape[0], -1)  # the last axis are responses
+            new = new.reshape(*shape, data.X.shape[0], -1)  # the last axis are responses
             groups["posterior_predictive"] = {"y": new if new.shape[3] > 1 else new[..., 0]}
-        constant, dims_of_rows = _rows(estimator, X, given)
+        constant, dims_of_rows = _rows(estimator, X, data)
         groups["constant_data"] = constant
         dims |= dims_of_rows | {"y": ["row"]}
-        coords["row"] = np.arange(given.X.shape[0])
+        coords["row"] = np.arange(data.X.shape[0])
     attributes = {
         "inference_library": "skbayes_sg",
         "inference_library_version": __version__,
@@ -194,15 +196,15 @@ def _rows(estimator: Any, X: Any, given: Given) -> tuple[Group, dict[str, list[s
 
 
 def _of_likelihood(
-    estimator: Any, flat: NDArray, shape: tuple[int, ...], given: Given, each: bool
+    estimator: Any, flat: NDArray, shape: tuple[int, ...], data: Given, pointwise: bool
 ) -> dict[str, Group]:
     """Log likelihood of all rows as ``lp``, and of each row if asked."""
     totals, parts = [], []
-    for part in log_likelihoods(flat, given):
-        totals.append(part.sum(axis=1))
-        if each:
-            parts.append(part)
+    for block in log_likelihoods(flat, data):
+        totals.append(block.sum(axis=1))
+        if pointwise:
+            parts.append(block)
     groups = {"sample_stats": {"lp": np.concatenate(totals).reshape(shape)}}
-    if each:
+    if pointwise:
         groups["log_likelihood"] = {"y": np.concatenate(parts).reshape(*shape, -1)}
     return groups

@@ -54,8 +54,8 @@ def logit_names(estimator) -> list[str]:
     order have one, that of higher classes against lower ones.
     """
     check_is_fitted(estimator)
-    one = estimator.model_.shapes.get("coef", (0,))[0] == 1
-    return [] if one else [str(label) for label in getattr(estimator, "classes_", ())]
+    is_single = estimator.model_.shapes.get("coef", (0,))[0] == 1
+    return [] if is_single else [str(label) for label in getattr(estimator, "classes_", ())]
 
 
 def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:
@@ -108,16 +108,16 @@ def positions(features: Any, names: Sequence[Any], parameter: str = "features") 
     ValueError
         If there is no such column; the message has some names.
     """
-    found = []
+    columns = []
     for feature in [features] if np.ndim(features) == 0 else features:
         if feature in names:
-            found.append(list(names).index(feature))
+            columns.append(list(names).index(feature))
         elif is_integer(feature) and 0 <= feature < len(names):
-            found.append(int(feature))
+            columns.append(int(feature))
         else:
-            some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+            examples = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
             raise ValueError(
                 f"{parameter}: X has no column {feature!r}; give positions below {len(names)}, or "
-                f"names such as {some}"
+                f"names such as {examples}"
             )
-    return found
+    return columns

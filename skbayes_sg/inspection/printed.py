@@ -47,12 +47,12 @@ def rounded(table: Any):
     """
     columns = {name: np.asarray(table[name]) for name in _columns(table)}
     cells: dict[str, list[str]] = {}
-    low_ends = {name: found for name in columns if (found := _END.match(name))}
+    low_ends = {name: match for name in columns if (match := _END.match(name))}
     for name, values in columns.items():
         if name.endswith("_ub"):
             continue
         if name not in low_ends:
-            if not any(one["stem"] == name for one in low_ends.values()):
+            if not any(end["stem"] == name for end in low_ends.values()):
                 cells[_HEADERS.get(name, name.replace("_", " "))] = _column(
                     name, values, columns.get("sd")
                 )
@@ -62,12 +62,12 @@ def rounded(table: Any):
         if stem not in ("", "obs"):  # of a ratio
             with np.errstate(invalid="ignore"):  # of what overflows
                 spread = np.log(high / low) / 4  # relative to each of its numbers
-            three = (_column("", each, spread * each) for each in (columns[stem], low, high))
+            three = (_column("", x, spread * x) for x in (columns[stem], low, high))
             cells[f"{stem.replace('_', ' ')} ({level} %)"] = [
                 f"{m} [{a}, {b}]" if m else "" for m, a, b in zip(*three, strict=True)
             ]
             continue
-        pairs = zip(*(_column("", each, columns["sd"]) for each in (low, high)), strict=True)
+        pairs = zip(*(_column("", x, columns["sd"]) for x in (low, high)), strict=True)
         header = f"{level} % " + ("HDI" if kind == "hdi" else "interval")
         header += " of a new y" if stem else ""
         cells[header] = [f"[{a}, {b}]" for a, b in pairs]
@@ -169,11 +169,11 @@ def _parts(table: Any) -> tuple[list[str], list[list[str]], list[str]]:
     for k, label in enumerate(labels):
         parts = [label] if isinstance(label, str) else list(label)
         rows.append([*map(str, parts), *(str(np.asarray(texts[name])[k]) for name in columns)])
-    of = "reference of "
+    prefix = "reference of "
     notes = [
-        f"Reference of {name.removeprefix(of)}: {value}."
+        f"Reference of {name.removeprefix(prefix)}: {value}."
         for name, value in facts.items()
-        if name.startswith(of)
+        if name.startswith(prefix)
     ]
     return [*first, *columns], rows, notes
 
@@ -201,7 +201,7 @@ def _column(name: str, values: Any, scale: Any) -> list[str]:
         return ["" if np.isnan(v) else f"{v:.2f}" for v in values]
     if name.startswith("mcse"):
         scale = values
-    return [_written(value, one) for value, one in zip(values, scale, strict=True)]
+    return [_written(value, error) for value, error in zip(values, scale, strict=True)]
 
 
 def _written(value: float, scale: float) -> str:

@@ -175,10 +175,10 @@ class PriorPrecisionDisplay:
         self.figure_ = self.ax_.figure
         named = np.argsort(self.values, kind="stable")[:10][::-1]
         steps, lines = np.arange(1, len(self.path) + 1), {}
-        others: dict[str, Any] = {"color": "0.8", "linestyle": "-", "marker": "", "zorder": 1.5}
+        faint: dict[str, Any] = {"color": "0.8", "linestyle": "-", "marker": "", "zorder": 1.5}
         label = f"{len(self.values) - len(named)} larger ones"
         for j in np.setdiff1d(np.arange(len(self.values)), named):
-            style = {"linewidth": 0.8, "label": label} | others | kwargs
+            style = {"linewidth": 0.8, "label": label} | faint | kwargs
             (lines[j],) = self.ax_.plot(steps, self.path[:, j], **style)
             label = "_"  # one entry of the legend for all
         for j in named:
@@ -188,9 +188,9 @@ class PriorPrecisionDisplay:
         self.lines_ = [lines[j] for j in range(len(lines))]
         self.ax_.set(yscale="log", xlabel="update", ylabel="prior precision")
         # beside the lines, where the figure makes room for it
-        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
+        outside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False}
         within = {"fontsize": "small", "framealpha": 0.7}
-        self.ax_.legend(**(beside if self.figure_.get_layout_engine() else within))
+        self.ax_.legend(**(outside if self.figure_.get_layout_engine() else within))
         return self
 
 

@@ -57,26 +57,26 @@ def under_draws(
     """
     estimator, before = fitted_step(asking, model, REMEDY, "draws_")
     draws = estimator.draws_[:, kept]
-    known = None if offset is None else np.asarray(offset)
+    offsets = None if offset is None else np.asarray(offset)
     n_blocks = 1 + len(X) * estimator.n_features_in_ // elements_at_a_time()
     for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
-        some = frames.take(X, rows)
-        some = some if before is None else before.transform(some)
-        of_some = known[rows] if known is not None and known.ndim else known
-        fitted, some, flat, *_ = estimator._to_predict(some, of_some, np.float64, every=True)
+        block = frames.take(X, rows)
+        block = block if before is None else before.transform(block)
+        block_offset = offsets[rows] if offsets is not None and offsets.ndim else offsets
+        fitted, block, flat, *_ = estimator._to_predict(block, block_offset, np.float64, every=True)
         of_chains = flat.reshape(*estimator.draws_.shape[:2], -1)[:, kept]
-        flat, some = of_chains.reshape(-1, flat.shape[1]), some.astype(np.float64, copy=False)
+        flat, block = of_chains.reshape(-1, flat.shape[1]), block.astype(np.float64, copy=False)
         n_parts = 1 + len(rows) * len(flat) * fitted.widest // elements_at_a_time()
         parts = np.array_split(np.arange(len(rows)), min(len(rows), n_parts))
-        of_part = partial(_expected, fitted, flat, some)
-        for part, each in zip(parts, of_blocks(of_part, parts), strict=True):
-            infinite = np.isinf(each).any(axis=(0, 1))
+        of_part = partial(_expected, fitted, flat, block)
+        for part, responses in zip(parts, of_blocks(of_part, parts), strict=True):
+            infinite = np.isinf(responses).any(axis=(0, 1))
             if infinite.any():
                 raise ValueError(
                     "X: the mean of y is beyond the largest number under some draws, as in row "
                     f"{rows[part][infinite.argmax()]}; leave out rows so far from those of the fit"
                 )
-            yield rows[part], each.reshape(*draws.shape[:2], *each.shape[1:])
+            yield rows[part], responses.reshape(*draws.shape[:2], *responses.shape[1:])
 
 
 def _expected(model: Any, draws: NDArray, X: NDArray, rows: NDArray) -> NDArray:
@@ -110,7 +110,7 @@ def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, Dr
     return draws.standing(n_each), draws.resampled(n_each)
 
 
-def given_of(method: Callable, **known: Any) -> dict[str, Any]:
+def given_of(method: Callable, **metadata: Any) -> dict[str, Any]:
     """What is known of rows, as far as it is given, for a method of an estimator.
 
     Raises
@@ -118,19 +118,19 @@ def given_of(method: Callable, **known: Any) -> dict[str, Any]:
     ValueError
         If the method does not take it.
     """
-    found = {name: each for name, each in known.items() if each is not None}
-    wrong = found.keys() - signature(method).parameters.keys()
+    passed = {name: value for name, value in metadata.items() if value is not None}
+    wrong = passed.keys() - signature(method).parameters.keys()
     if wrong:
         name = type(method.__self__).__name__  # type: ignore[attr-defined]
         raise ValueError(f"{', '.join(sorted(wrong))}: {name} takes none")
-    return found
+    return passed
 
 
-def warn_of_rows(what: str, counts: dict[str, int], n_rows: int) -> None:
+def warn_of_rows(result: str, counts: dict[str, int], n_rows: int) -> None:
     """Say how many rows are left out for want of a cell, by column."""
     if counts:
         words = ", ".join(f"{column} ({n} of {n_rows})" for column, n in counts.items())
-        warn(f"rows are left out of {what} where the cell is missing: {words}", UserWarning)
+        warn(f"rows are left out of {result} where the cell is missing: {words}", UserWarning)
 
 
 def table_of_outputs(
@@ -146,9 +146,11 @@ def table_of_outputs(
         outputs, of_output = getattr(estimator, "classes_", None), "class"
         if outputs is None:
             outputs, of_output = range(n_outputs), "response"
-        labels = [(*label, str(one)) for label in labels for one in outputs]
+        labels = [(*label, str(output)) for label in labels for output in outputs]
         names = [*names, of_output]
-    return table(labels if len(names) > 1 else [one for (one,) in labels], names, columns, attrs)
+    return table(
+        labels if len(names) > 1 else [label for (label,) in labels], names, columns, attrs
+    )
 
 
 def prediction_summary(
@@ -219,18 +221,18 @@ def prediction_summary(
     parts, log_link = [], getattr(estimator.model_, "log_link", False)
     offset = offset_of(offset, exposure, log_link, rows)
     of_rows = given_of(estimator.predict, offset=offset, trials=trials)
-    known = RowMetadata(None, offset, trials=trials).known(rows)
-    for _, each in under_draws(prediction_summary, model, rows, known):
-        rows_last = np.moveaxis(each, 2, 3)  # the outputs of a row beside each other
-        flat = rows_last.reshape(*each.shape[:2], -1)
+    columns_of_rows = RowMetadata(None, offset, trials=trials).known(rows)
+    for _, responses in under_draws(prediction_summary, model, rows, columns_of_rows):
+        rows_last = np.moveaxis(responses, 2, 3)  # the outputs of a row beside each other
+        flat = rows_last.reshape(*responses.shape[:2], -1)
         kinds = {"null": None, "full": full, "estimator": estimator}
         parts.append(figures_of(estimator._draws.of(flat), level, **kinds))
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns = {name: np.concatenate([figures[name] for figures in parts]) for name in parts[0]}
     labels = frames.row_labels(rows)
     has_shares = getattr(estimator.model_, "n_given", 0) > 0 and trials is None
     if not (hasattr(estimator, "classes_") or has_shares):
-        given = rows if before is None else before.transform(rows)
-        ends = estimator.predict_interval(given, level, **of_rows)
+        inputs = rows if before is None else before.transform(rows)
+        ends = estimator.predict_interval(inputs, level, **of_rows)
         low, high = f"obs_eti{100 * level:g}_lb", f"obs_eti{100 * level:g}_ub"
         columns |= {low: ends[..., 0].ravel(), high: ends[..., 1].ravel()}
     return table_of_outputs(estimator, ["row"], [(label,) for label in labels], columns)

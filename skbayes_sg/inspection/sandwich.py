@@ -110,18 +110,18 @@ def sandwich_summary(
     require_level(level)
     estimator, before = fitted_step(sandwich_summary, model, OF_COEFFICIENTS, "coef_", "draws_")
     offset = offset_of(offset, exposure, getattr(estimator.model_, "log_link", False), X)
-    known = RowMetadata(sample_weight, offset, var_weights, trials)
-    metadata = metadata_of_fit(estimator, known)
+    metadata = RowMetadata(sample_weight, offset, var_weights, trials)
+    metadata = metadata_of_fit(estimator, metadata)
     rows = X if before is None else before.transform(X)
-    given = Given.of_fit("sandwich_summary", estimator, rows, y, metadata)
+    data = Given.of_fit("sandwich_summary", estimator, rows, y, metadata)
     require_draws(estimator, "sandwich_summary")
     of_counts = getattr(estimator.model_, "counts", False)
-    if sample_weight is not None and of_counts and (np.asarray(given.targets) % 1).any():
+    if sample_weight is not None and of_counts and (np.asarray(data.targets) % 1).any():
         raise ValueError(
             "y holds fractions, as rates do, and sample_weight says how often a row was seen: give "
             "the counts as y, and exposure, in fit and here"
         )
-    counts = checked_weights(sample_weight, given.X.shape[0])
+    counts = checked_weights(sample_weight, data.X.shape[0])
     member, n_groups = None, int(np.count_nonzero(counts))
     if groups is not None:
         labels, member = labels_by("groups", groups, X)
@@ -131,10 +131,10 @@ def sandwich_summary(
                 "groups: all rows are in one group, and scores of all rows sum to nothing; leave "
                 "groups out, or give labels of rows that depend on each other"
             )
-    covariance = _covariance(estimator, given, counts, member)
+    covariance = _covariance(estimator, data, counts, member)
 
     # rows of the table are linear in the parameters
-    found, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
+    coefficients, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
     axes = as_asked(estimator, np.eye(estimator.model_.dim)[None], scaler, reference)[0][0]
     if hasattr(estimator, "_terms_beside"):  # an intercept is a part of thresholds
         axes = axes[..., :-1]
@@ -142,7 +142,7 @@ def sandwich_summary(
     n = along.shape[1]
     if scaler is None and not isinstance(reference, Mapping):
         features = column_labels(estimator, before)
-    terms, names, values = quantities(estimator, found, features, logits)
+    terms, names, values = quantities(estimator, coefficients, features, logits)
     mean, posterior_sd = estimator._draws.of(values[..., :n]).moments()
     sd = np.sqrt(np.einsum("dq,de,eq->q", along, covariance, along, optimize=True))
     columns = {"mean": mean, "sd": sd}
@@ -152,38 +152,38 @@ def sandwich_summary(
     return table(terms[:n], names, columns | {"ratio": ratio}, {"n_groups": n_groups})
 
 
-def _covariance(estimator: Any, given: Given, counts: NDArray, member: NDArray | None) -> NDArray:
+def _covariance(estimator: Any, data: Given, counts: NDArray, member: NDArray | None) -> NDArray:
     """The sandwich of all parameters, (D, D), of rows that are so many equal rows each."""
-    model, prior, y, weight = estimator.model_, estimator._fit.prior, given.targets, given.weight
+    model, prior, y, weight = estimator.model_, estimator._fit.prior, data.targets, data.weight
     assert y is not None
     assert weight is not None
     if not has_matrix(model.dim):
         raise ValueError(
             f"sandwich_summary needs a matrix of all parameters, and {model.dim} are too many"
         )
-    at = estimator._draws.mean().astype(np.float64)[None]
+    mean = estimator._draws.mean().astype(np.float64)[None]
     information, gradient = np.zeros((model.dim, model.dim)), np.zeros((1, model.dim))
-    spread = prior.curvature(at).dense()
+    spread = prior.curvature(mean).dense()
     totals = np.zeros((0 if member is None else member.max() + 1, model.dim))
-    for X, rows in given.blocks(8 * model.dim * model.widest):
+    for X, rows in data.blocks(8 * model.dim * model.widest):
         batch = Batch(X.astype(np.float64, copy=False), y[rows], weight[rows])
-        scores = model.scores(at, batch.X, batch.y).scaled(batch.weight)
+        scores = model.scores(mean, batch.X, batch.y).scaled(batch.weight)
         gradient += scores.total()
         if model.canonical:
-            information += model.information(at, batch, FULL).dense()
+            information += model.information(mean, batch, FULL).dense()
         else:
-            outputs = model.outputs(at, batch.X)
+            outputs = model.outputs(mean, batch.X)
             information += model.moment_of(model.observed_at(outputs, batch.y)[0], batch).dense()
         if member is not None:
             np.add.at(totals, member[rows], scores.rows())
             continue
-        each = np.sqrt(np.maximum(counts[rows], _SMALLEST))  # a weight of 0 has a score of 0
-        spread += scores.scaled(1 / each).moment(FULL).dense()
+        root_counts = np.sqrt(np.maximum(counts[rows], _SMALLEST))  # a weight of 0 has a score of 0
+        spread += scores.scaled(1 / root_counts).moment(FULL).dense()
     spread += totals.T @ totals
     if model.canonical:
         information = model.observed(information, gradient)
     try:
-        factor = cho_factor(information + prior.hessian(at))
+        factor = cho_factor(information + prior.hessian(mean))
     except np.linalg.LinAlgError:
         raise ValueError(
             "the Hessian of the log posterior is not definite at its mean, so the posterior is not "

@@ -106,26 +106,26 @@ def prior_sensitivity(
     """
     estimator, before = fitted_step(prior_sensitivity, model, OF_COEFFICIENTS, "coef_", "draws_")
     rows = X if before is None else before.transform(X)
-    known = RowMetadata(sample_weight, offset, var_weights, trials)
-    metadata = metadata_of_fit(estimator, known)
-    given = Given.of_fit("prior_sensitivity", estimator, rows, y, metadata)
+    metadata = RowMetadata(sample_weight, offset, var_weights, trials)
+    metadata = metadata_of_fit(estimator, metadata)
+    data = Given.of_fit("prior_sensitivity", estimator, rows, y, metadata)
     require_draws(estimator, "prior_sensitivity")
     kept, draws = kept_draws(estimator)
     flat = draws.reshape(-1, draws.shape[2])
-    parts = log_likelihoods(flat, given)
-    likelihood = np.concatenate([part.sum(axis=1) for part in parts])
+    blocks = log_likelihoods(flat, data)
+    likelihood = np.concatenate([block.sum(axis=1) for block in blocks])
     priors = log_priors(estimator, flat, kept)
     densities = {"prior": priors["parameters"]}
     if "hyperparameters" in priors:
         densities["hyperprior"] = priors["hyperparameters"]
     densities["likelihood"] = likelihood
     features, logits = column_labels(estimator, before), logit_names(estimator)
-    found = coefficients_of(estimator, estimator.draws_)
-    labels, names, drawn = quantities(estimator, found, features, logits)
+    coefficients = coefficients_of(estimator, estimator.draws_)
+    labels, names, drawn = quantities(estimator, coefficients, features, logits)
     values = drawn[:, kept].reshape(len(flat), -1).T.astype(np.float64)
     columns, limits = {}, {}
     for name, scaled in densities.items():
-        columns[name] = np.array([rate_of_change(each, scaled) for each in values])
+        columns[name] = np.array([rate_of_change(quantity, scaled) for quantity in values])
         limits[name] = max(SENSITIVITY_LIMIT, _by_chance(scaled.reshape(draws.shape[:2])))
     above = {name: column > limits[name] for name, column in columns.items()}
     informed = above.pop("likelihood")
@@ -137,7 +137,7 @@ def prior_sensitivity(
 
 
 def _by_chance(log_density: NDArray) -> float:
-    """What one of a thousand values exceeds that have nothing to do with it, (chains, draws)."""
+    """The value that one in a thousand independent quantities exceeds, of (chains, draws)."""
     _, ess = r_hat_and_ess_bulk(log_density[..., None])
     return float(_ONE_IN_THOUSAND * log_density.std() / np.sqrt(ess[0]))
 
@@ -156,7 +156,7 @@ def rate_of_change(values: NDArray, log_density: NDArray) -> float:
 
 
 def _distance(widths: NDArray, p: NDArray, q: NDArray) -> float:
-    """Of distribution functions between draws, whose gaps are ``widths``, (n - 1,) each."""
+    """Distance of distribution functions between draws, with gaps ``widths``, (n - 1,) each."""
     middle = 0.5 * (p + q)
     divergence = widths @ (xlogy(p, p / middle) + xlogy(q, q / middle)) / np.log(2)
     total = widths @ (p + q)

@@ -83,28 +83,29 @@ def of_coefficients(
     by_default = is_word(most, "auto")
     if most is not None and not by_default:
         require_integer("most", most, 1, ', "auto" or None')
-    found, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
+    coefficients, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
     if is_turned(estimator, positive):
-        found = -found
-    rows: dict[int, int] = {}
+        coefficients = -coefficients
+    long_factors: dict[int, int] = {}
     if by_default and not logits:
         asked = reference if isinstance(reference, Mapping) else {}
-        found, features, rows = _in_one_row(found, features, _long_factors(estimator, asked))
-    labels, names, values = quantities(estimator, found, features, logits)
+        groups = _long_factors(estimator, asked)
+        coefficients, features, long_factors = _in_one_row(coefficients, features, groups)
+    labels, names, values = quantities(estimator, coefficients, features, logits)
     draws, ratio = estimator._draws.of(values), estimator.model_.ratio
     kinds = {"ratio": ratio, "rope": rope, "full": full}
     columns = figures_of(draws, level, estimator=estimator, **kinds)
     if ratio and not hasattr(estimator, "_terms_beside"):
-        beside = found[0, 0].size  # from there on rows are no coefficients, as a dispersion
+        n_coefficients = coefficients[0, 0].size  # rows after them are others, as a dispersion
         for name in (name for name in columns if name.startswith(ratio)):
-            columns[name][beside:] = np.nan
+            columns[name][n_coefficients:] = np.nan
     # Rows of coefficients, as opposed to intercepts and parameters of the family.
-    at = np.arange(len(labels))
+    rows = np.arange(len(labels))
     per_logit = len(labels) // max(1, len(logits))
-    matters = at % per_logit < len(features) if logits else at < len(features)
-    matters[list(rows)] = False
-    of_groups = _figures_of_groups(estimator, level, full) if rows else {}
-    for row, group in rows.items():  # a standard deviation has no sign, and no ratio
+    matters = rows % per_logit < len(features) if logits else rows < len(features)
+    matters[list(long_factors)] = False
+    of_groups = _figures_of_groups(estimator, level, full) if long_factors else {}
+    for row, group in long_factors.items():  # a standard deviation has no sign, and no ratio
         labels[row] = (labels[row][0], f"sd of {of_groups['n_coefficients'][group]} levels")
         for name, values in columns.items():
             values[row] = of_groups[name][group] if name in of_groups else np.nan
@@ -119,9 +120,9 @@ def of_coefficients(
         columns["fdr"] = np.where(matters, _expected_share(error, among=matters), np.nan)
         first = first[np.argsort(error[first], kind="stable")]
     if most is not None and not by_default:
-        at = np.append(first[matters[first]][:most], at[~matters])
-        labels = [labels[i] for i in at]
-        columns = {name: column[at] for name, column in columns.items()}
+        rows = np.append(first[matters[first]][:most], rows[~matters])
+        labels = [labels[i] for i in rows]
+        columns = {name: column[rows] for name, column in columns.items()}
     compared = compared_classes(estimator, reference, positive)
     attrs = {} if compared is None else {"quantity": compared}
     attrs |= {
@@ -194,7 +195,7 @@ def is_turned(estimator: Any, positive: Any) -> bool:
 
 
 def compared_classes(estimator: Any, reference: Any, positive: Any) -> str | None:
-    """Of which class the log odds are, and against which; None of a regression."""
+    """The class that log odds are of, and what they are against; None of a regression."""
     if isinstance(reference, Mapping):  # of factors
         reference = None
     classes = getattr(estimator, "classes_", None)
@@ -212,26 +213,28 @@ def as_asked(
     estimator: Any, theta: NDArray, scaler: Any, reference: Any
 ) -> tuple[NDArray, list[tuple], list[str]]:
     """`coefficients_of` columns before a scaler, of differences of classes, and their labels."""
-    found = coefficients_of(estimator, theta)
+    coefficients = coefficients_of(estimator, theta)
     features, logits = column_labels(estimator), logit_names(estimator)
     if scaler is not None:  # of columns x in place of (x - origin) / unit
         origin, unit = _units_of_columns(estimator, scaler)
-        coef, intercept = found[..., : len(features)] / unit, found[..., len(features) :]
+        n = len(features)
+        coef, intercept = coefficients[..., :n] / unit, coefficients[..., n:]
         if origin.any():  # a shift makes an intercept
             shift = (coef @ origin)[..., None]
             intercept = intercept - shift if intercept.size else -shift
-        found = np.concatenate([coef, intercept], axis=3)
+        coefficients = np.concatenate([coef, intercept], axis=3)
         if not hasattr(estimator, "feature_names_in_"):
             features = [(str(name),) for name in scaler.get_feature_names_out()]
     if isinstance(reference, Mapping):
-        found, features = _against_levels(estimator, found, features, reference)
+        coefficients, features = _against_levels(estimator, coefficients, features, reference)
         reference = None
     if logits or reference is not None:
         position = _position(reference, estimator)
         if position is not None:
-            found = np.delete(found - found[:, :, [position]], position, axis=2)
+            against = coefficients[:, :, [position]]
+            coefficients = np.delete(coefficients - against, position, axis=2)
         logits = [name for k, name in enumerate(logits) if k != position]
-    return found, features, logits
+    return coefficients, features, logits
 
 
 def _units_of_columns(estimator: Any, scaler: Any) -> tuple[NDArray, NDArray]:
@@ -245,48 +248,48 @@ def _units_of_columns(estimator: Any, scaler: Any) -> tuple[NDArray, NDArray]:
             "levels; leave scaler out"
         )
     origin, unit = units_before(scaler, estimator.n_features_in_)
-    of_levels = [at for factor in design.all_factors for at in factor.columns if at >= 0]
+    of_levels = [j for factor in design.all_factors for j in factor.columns if j >= 0]
     origin, unit = design.spread(origin), design.spread(unit)
     origin[of_levels], unit[of_levels] = 0.0, 1.0
     return origin, unit
 
 
 def _against_levels(
-    estimator: Any, found: NDArray, features: list[tuple], reference: Mapping[str, Any]
+    estimator: Any, coefficients: NDArray, features: list[tuple], reference: Mapping[str, Any]
 ) -> tuple[NDArray, list[tuple]]:
     """Coefficients of levels as differences to one of their factor, and the labels that are left.
 
     The intercept is then that of the level, and its coefficient is left out.
     """
     design = estimator._design
-    factors = {} if design is None else {each.name: each for each in design.factors.values()}
+    factors = {} if design is None else {factor.name: factor for factor in design.factors.values()}
     dropped = []
     for name, level in reference.items():
         require_choice("reference: a factor", name, factors)
         factor = factors[name]
         require_choice(f"reference: a level of {name!r}", level, factor.levels)
-        if found.shape[3] == len(features):
+        if coefficients.shape[3] == len(features):
             raise ValueError(
                 f"reference: without an intercept there is none to take the effect of {level!r}; "
                 "fit with fit_intercept=True"
             )
-        at = factor.columns[factor.levels.index(level)]
-        if at < 0:  # the others are compared with it already
+        baseline = factor.columns[factor.levels.index(level)]
+        if baseline < 0:  # the others are compared with it already
             continue
-        effect = found[..., [at]]
-        found, features = found.copy(), list(features)
-        found[..., [column for column in factor.columns if column >= 0]] -= effect
-        found[..., -1:] += effect
+        effect = coefficients[..., [baseline]]
+        coefficients, features = coefficients.copy(), list(features)
+        coefficients[..., [column for column in factor.columns if column >= 0]] -= effect
+        coefficients[..., -1:] += effect
         if min(factor.columns) < 0:  # the first level takes the place of this one
-            found[..., [at]], features[at] = -effect, (name, factor.labels[0])
+            coefficients[..., [baseline]], features[baseline] = -effect, (name, factor.labels[0])
         else:
-            dropped.append(at)
-    left = [each for at, each in enumerate(features) if at not in dropped]
-    return np.delete(found, dropped, axis=3), left
+            dropped.append(baseline)
+    remaining = [each for k, each in enumerate(features) if k not in dropped]
+    return np.delete(coefficients, dropped, axis=3), remaining
 
 
 def quantities(
-    estimator: Any, found: NDArray, features: list[tuple], logits: list[str]
+    estimator: Any, coefficients: NDArray, features: list[tuple], logits: list[str]
 ) -> tuple[list, list[str], NDArray]:
     """The coefficients of features and logits, and all other parameters as users know them.
 
@@ -294,16 +297,17 @@ def quantities(
     (chains, draws, rows).
     """
     blocks = estimator.model_.unpack(estimator.draws_)
-    beside = [each for each in blocks.items() if each[0] not in ("coef", "intercept")]
-    others = dict(estimator.model_.natural(*each) for each in beside)
+    own_blocks = [block for block in blocks.items() if block[0] not in ("coef", "intercept")]
+    of_family = dict(estimator.model_.natural(*block) for block in own_blocks)
     if hasattr(estimator, "_terms_beside"):
-        others, found = estimator._terms_beside(found[..., -1]), found[..., :-1]
-    names = ["intercept"] * (found.shape[3] - len(features)) + list(others)
+        of_family = estimator._terms_beside(coefficients[..., -1])
+        coefficients = coefficients[..., :-1]
+    names = ["intercept"] * (coefficients.shape[3] - len(features)) + list(of_family)
     # a name that a feature has too stands in parentheses
     taken, no_level = {name for name, *_ in features}, ("",) * (len(features[0]) - 1)
     terms = features + [(f"({name})" if name in taken else name, *no_level) for name in names]
-    of_logits = found.reshape(*found.shape[:2], -1)
-    draws = np.concatenate([of_logits, *others.values()], axis=2)
+    of_logits = coefficients.reshape(*coefficients.shape[:2], -1)
+    draws = np.concatenate([of_logits, *of_family.values()], axis=2)
     levels = ["term", "level"][: len(terms[0])]
     if logits:
         return [(label, *term) for label in logits for term in terms], ["class", *levels], draws
@@ -351,8 +355,8 @@ def figures_of(
     require_level(level)
     mean, sd = draws.moments()
     ends = f"eti{100 * level:g}_lb", f"eti{100 * level:g}_ub"
-    at = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
-    low, middle, high = draws.quantile(at)
+    levels = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
+    low, middle, high = draws.quantile(levels)
     columns = {"mean": mean, "sd": sd, ends[0]: low, ends[1]: high}
     if full:
         shortest = diagnostics.hdi(draws.values, level, draws.weights)
@@ -368,9 +372,9 @@ def figures_of(
         lower, upper = _ends_of(rope, null)
         columns["p_rope"] = draws.share((draws.values >= lower) & (draws.values <= upper))
     if full:
-        both = draws.values, draws.weights
-        r_hat, ess = diagnostics.r_hat_and_ess_bulk(*both)
-        columns |= {"ess_bulk": ess, "ess_tail": diagnostics.ess_tail(*both)}
+        weighted = draws.values, draws.weights
+        r_hat, ess = diagnostics.r_hat_and_ess_bulk(*weighted)
+        columns |= {"ess_bulk": ess, "ess_tail": diagnostics.ess_tail(*weighted)}
         errors = _monte_carlo_errors(draws, estimator)
         columns |= {"r_hat": r_hat, "mcse_mean": errors[0], "mcse_sd": errors[1]}
     return columns
@@ -380,9 +384,9 @@ def _monte_carlo_errors(draws: Draws, estimator: Any) -> tuple[NDArray, NDArray]
     """Errors of means and standard deviations, (K,), of functions of the draws of an estimator."""
     batches = None if estimator is None else estimator._batches
     if batches is None or draws.values.shape[:2] != estimator.draws_.shape[:2]:
-        both = draws.values, draws.weights
-        of_sd = draws.moments()[1] * diagnostics.sd_error(*both)
-        return diagnostics.mcse_mean(*both), of_sd
+        weighted = draws.values, draws.weights
+        of_sd = draws.moments()[1] * diagnostics.sd_error(*weighted)
+        return diagnostics.mcse_mean(*weighted), of_sd
     theta = estimator.draws_
     if batches.mean.shape[1] > theta.shape[2]:  # with hyperparameters, as coordinates of the chains
         theta = np.concatenate([theta, estimator._fit.hyper_draws], axis=2)
@@ -390,7 +394,7 @@ def _monte_carlo_errors(draws: Draws, estimator: Any) -> tuple[NDArray, NDArray]
 
 
 def _ends_of(rope: Any, null: float | None) -> tuple[float, float]:
-    """Of a region of practical equivalence, which a number is the half width of."""
+    """Ends of a region of practical equivalence, which a number is the half width of."""
     if np.ndim(rope) == 0:
         if isinstance(rope, bool) or rope != 0:  # at 0 there is no size, only a sign
             remedy = "give the largest effect that does not matter, or two ends"
@@ -424,10 +428,10 @@ def _position(reference: Any, estimator: Any) -> int | None:
             "those of classes_[1] against classes_[0]"
         )
     classes = estimator.classes_
-    (found,) = np.nonzero(classes == reference)
-    if len(found) != 1:
+    (numbers,) = np.nonzero(classes == reference)
+    if len(numbers) != 1:
         raise ValueError(f"reference must be one of the classes {classes!r}, got {reference!r}")
-    return int(found[0])
+    return int(numbers[0])
 
 
 # -- units before a scaler --------------------------------------------------------------------
@@ -445,10 +449,10 @@ def units_before(step: Any, n_columns: int) -> tuple[NDArray, NDArray]:
     """
     if isinstance(step, Pipeline):
         origin, unit = np.zeros(n_columns), np.ones(n_columns)
-        for _, each in reversed(step.steps):
-            before, stretch = units_before(each, n_columns)
+        for _, stage in reversed(step.steps):
+            before, stretch = units_before(stage, n_columns)
             origin, unit = before + stretch * origin, stretch * unit
-            if hasattr(each, "categories_"):  # the columns before an encoder are others
+            if hasattr(stage, "categories_"):  # the columns before an encoder are others
                 break
         return origin, unit
     if isinstance(step, ColumnTransformer):
@@ -463,19 +467,21 @@ def units_before(step: Any, n_columns: int) -> tuple[NDArray, NDArray]:
 
 
 def _of_parts(step: ColumnTransformer, n_columns: int) -> tuple[NDArray, NDArray]:
-    """Of the columns that each part gives."""
+    """Origin and unit of the columns that each transformer gives."""
     check_is_fitted(step)
-    parts = [(part, step.output_indices_[name]) for name, part, _ in step.transformers_]
-    _require_columns(max(at.stop for _, at in parts), n_columns)
+    transformers = [
+        (transformer, step.output_indices_[name]) for name, transformer, _ in step.transformers_
+    ]
+    _require_columns(max(columns.stop for _, columns in transformers), n_columns)
     origin, unit = np.zeros(n_columns), np.ones(n_columns)
-    for part, at in parts:
-        if at.stop > at.start:
-            origin[at], unit[at] = units_before(part, at.stop - at.start)
+    for transformer, columns in transformers:
+        if columns.stop > columns.start:
+            origin[columns], unit[columns] = units_before(transformer, columns.stop - columns.start)
     return origin, unit
 
 
 def _of_scaler(scaler: Any, n_columns: int) -> tuple[NDArray, NDArray]:
-    """By what it makes of three rows when it is undone."""
+    """Origin and unit by what a scaler makes of three rows when it is undone."""
     one_way = getattr(scaler, "func", None) is not None and scaler.inverse_func is None
     if one_way or not hasattr(scaler, "inverse_transform"):
         raise ValueError(f"{_REMEDY}; got {scaler!r}")
@@ -485,12 +491,12 @@ def _of_scaler(scaler: Any, n_columns: int) -> tuple[NDArray, NDArray]:
     probes = np.stack([np.zeros(n_columns), np.full(n_columns, _FAR_PROBE), ramp])
     try:
         with np.errstate(all="ignore"):
-            origin, far, found = np.asarray(scaler.inverse_transform(probes), dtype=np.float64)
+            origin, far, of_ramp = np.asarray(scaler.inverse_transform(probes), dtype=np.float64)
             unit = (far - origin) / _FAR_PROBE
             expected = origin + unit * ramp
     except (ValueError, TypeError) as error:
         raise ValueError(f"{_REMEDY}; {scaler!r} cannot undo any numbers") from error
-    if not np.allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(unit).min()):
+    if not np.allclose(of_ramp, expected, rtol=1e-9, atol=1e-9 * np.abs(unit).min()):
         raise ValueError(f"{_REMEDY}; {scaler!r} does something else")
     return origin, unit
 

@@ -31,8 +31,8 @@ class Table(Bunch):
         widths = [max(map(len, column)) for column in cells]
         rows = []
         for row in zip(*cells, strict=True):
-            first, *others = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            rows.append("  ".join([first.strip().ljust(widths[0]), *others]).rstrip())
+            first, *figures = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            rows.append("  ".join([first.strip().ljust(widths[0]), *figures]).rstrip())
         return "\n".join(rows)
 
 

@@ -101,10 +101,10 @@ def totals(
     labels, member = np.array(["all"]), np.zeros(n_rows, int)
     if by is not None:
         labels, member = labels_by("by", by, rows)
-    known = {"offset": offset, "exposure": exposure, "trials": trials}
-    taken = given_of(estimator.predict_draws, **known)
-    given = {name: np.asarray(each) for name, each in taken.items()}
-    rng, parts = np.random.default_rng(0), _Parts(estimator, before, rows, member, given)
+    metadata = {"offset": offset, "exposure": exposure, "trials": trials}
+    taken = given_of(estimator.predict_draws, **metadata)
+    of_rows = {name: np.asarray(numbers) for name, numbers in taken.items()}
+    rng, parts = np.random.default_rng(0), _Parts(estimator, before, rows, member, of_rows)
     singly, total = np.ones(len(labels), bool), None
     if kind == "observation" and getattr(estimator.model_, "has_cumulants", False):
         cumulants = parts.added(estimator._cumulants)
@@ -112,8 +112,8 @@ def totals(
         singly = ~close
     if singly.any():
 
-        def each_row(X: Any, **some: Any) -> Iterator[NDArray]:
-            drawn = estimator.predict_draws(X, kind, random_state=rng, **some)
+        def each_row(X: Any, **of_block: Any) -> Iterator[NDArray]:
+            drawn = estimator.predict_draws(X, kind, random_state=rng, **of_block)
             yield _numbers(estimator, drawn, kind)
 
         one_by_one = parts.added(each_row, singly)
@@ -159,7 +159,7 @@ class _Parts(NamedTuple):
     before: Any
     rows: Any
     member: NDArray
-    given: dict[str, NDArray]
+    of_rows: dict[str, NDArray]
 
     def added(
         self, of_block: Callable[..., Iterator[NDArray]], wanted: NDArray | None = None
@@ -173,23 +173,23 @@ class _Parts(NamedTuple):
         if wanted is not None:
             order = order[wanted[self.member[order]]]
         n_blocks = 1 + len(order) * self.estimator.draws_[..., 0].size // elements_at_a_time()
-        for some in np.array_split(order, min(len(order), n_blocks)):
-            of_some = {name: a[some] if a.ndim else a for name, a in self.given.items()}
-            block = frames.take(self.rows, some)
+        for rows in np.array_split(order, min(len(order), n_blocks)):
+            metadata = {name: a[rows] if a.ndim else a for name, a in self.of_rows.items()}
+            block = frames.take(self.rows, rows)
             block = block if self.before is None else self.before.transform(block)
             stop = 0
-            for each in of_block(block, **of_some):
-                start, stop = stop, stop + each.shape[-2]
-                group = self.member[some[start:stop]]
+            for piece in of_block(block, **metadata):
+                start, stop = stop, stop + piece.shape[-2]
+                group = self.member[rows[start:stop]]
                 if not total.size:
-                    total = np.zeros((*each.shape[:-2], n_groups, each.shape[-1]))
+                    total = np.zeros((*piece.shape[:-2], n_groups, piece.shape[-1]))
                 (first,) = np.nonzero(np.diff(group, prepend=-1))
-                total[..., group[first], :] += np.add.reduceat(each, first, -2, np.float64)
+                total[..., group[first], :] += np.add.reduceat(piece, first, -2, np.float64)
         return total
 
 
 def _numbers(estimator: Any, drawn: NDArray, kind: str) -> NDArray:
-    """What is added up, (draws, rows, outputs): numbers, probabilities, or zeros and ones."""
+    """The numbers, probabilities, or zeros and ones, (draws, rows, outputs), that are added up."""
     if not hasattr(estimator, "classes_"):
         return drawn if drawn.ndim == 3 else drawn[..., None]
     classes = estimator.classes_[1:] if len(estimator.classes_) == 2 else estimator.classes_

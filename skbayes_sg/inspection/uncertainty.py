@@ -144,16 +144,16 @@ class UncertaintyDisplay:
         missing = [frames.is_missing(X, j) for j in pair]
         counts = {names[j]: int(gaps.sum()) for j, gaps in zip(pair, missing, strict=True)}
         warn_of_rows("the picture", {name: n for name, n in counts.items() if n}, len(X))
-        there = np.flatnonzero(~np.logical_or(*missing))
-        if not len(there):
+        complete = np.flatnonzero(~np.logical_or(*missing))
+        if not len(complete):
             raise ValueError(f"X: no row has cells in both {' and '.join(counts)}")
-        drawn, labels = frames.take(X, there), None if labels is None else labels[there]
+        drawn, labels = frames.take(X, complete), None if labels is None else labels[complete]
         points = np.column_stack([frames.numbers(drawn, j) for j in pair]).astype(np.float64)
         xx0, xx1 = _grid(points, grid_resolution, margin)
-        here = {pair[0]: xx0.ravel(), pair[1]: xx1.ravel()}
-        rows = _rows(X, here, xx0.size, weights_of(sample_weight, X))
-        found = model.predict_uncertainty(rows if before is None else before.transform(rows))
-        values = {kind: found[kind].reshape(xx0.shape) for kind in kinds}
+        held = {pair[0]: xx0.ravel(), pair[1]: xx1.ravel()}
+        rows = _rows(X, held, xx0.size, weights_of(sample_weight, X))
+        uncertainty = model.predict_uncertainty(rows if before is None else before.transform(rows))
+        values = {kind: uncertainty[kind].reshape(xx0.shape) for kind in kinds}
         display = cls(xx0, xx1, values, [names[j] for j in pair], points=points, labels=labels)
         return display.plot(ax=ax, **kwargs)
 
@@ -181,14 +181,14 @@ class UncertaintyDisplay:
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         self.surfaces_: list[Any] = []
         self.points_: list[Any] = []
-        for each, (kind, values) in zip(self.axes_, self.values.items(), strict=True):
+        for panel, (kind, values) in zip(self.axes_, self.values.items(), strict=True):
             style = {"levels": np.linspace(0, values.max() or 1.0, 13), "cmap": "viridis"}
-            surface = each.contourf(self.xx0, self.xx1, values, **(style | kwargs))
+            surface = panel.contourf(self.xx0, self.xx1, values, **(style | kwargs))
             self.surfaces_.append(surface)
-            self.figure_.colorbar(surface, ax=each, format="{x:.2g}", ticks=surface.levels[::3])
-            self._scatter(each)
-            each.set(title=f"{kind} uncertainty (nats)", xlabel=literal(self.feature_names[0]))
-            each.title.set_fontsize("medium")
+            self.figure_.colorbar(surface, ax=panel, format="{x:.2g}", ticks=surface.levels[::3])
+            self._scatter(panel)
+            panel.set(title=f"{kind} uncertainty (nats)", xlabel=literal(self.feature_names[0]))
+            panel.title.set_fontsize("medium")
         self.ax_.set_ylabel(literal(self.feature_names[1]))
         self._legend(own=ax is None)
         return self
@@ -234,8 +234,8 @@ def _pair(features: Sequence[str | int], names: Sequence[str]) -> list[int]:
 def _grid(points: NDArray, resolution: int, margin: float) -> Sequence[NDArray]:
     """Both coordinates of a grid around the points."""
     low, high = points.min(axis=0), points.max(axis=0)
-    away = margin * np.where(high > low, high - low, 1.0)
-    sides = np.linspace(low - away, high + away, resolution)
+    border = margin * np.where(high > low, high - low, 1.0)
+    sides = np.linspace(low - border, high + border, resolution)
     return np.meshgrid(sides[:, 0], sides[:, 1])
 
 
@@ -249,18 +249,18 @@ def _rows(X: Any, held: dict[int, Any], n: int, weight: NDArray) -> Any:
         if j in held:
             rows = frames.with_values(rows, j, np.broadcast_to(held[j], n))
             continue
-        there = np.flatnonzero(~frames.is_missing(X, j) & (weight > 0))
-        if not len(there):
+        present = np.flatnonzero(~frames.is_missing(X, j) & (weight > 0))
+        if not len(present):
             raise ValueError(f"X: all cells of column {name!r} are missing; leave it out")
         if frames.is_number(X, j):
-            mean = np.average(frames.numbers(frames.take(X, there), j), weights=weight[there])
+            mean = np.average(frames.numbers(frames.take(X, present), j), weights=weight[present])
             rows = frames.with_values(rows, j, np.full(n, mean))
         else:
-            cells = frames.values(X, j)[there]
+            cells = frames.values(X, j)[present]
             counts: Counter[Any] = Counter()
-            for cell, share in zip(cells.tolist(), weight[there].tolist(), strict=True):
+            for cell, share in zip(cells.tolist(), weight[present].tolist(), strict=True):
                 counts[cell] += share
             most = max(counts.values())
-            often = min((one for one, count in counts.items() if count == most), key=str)
-            rows = frames.with_cell(rows, j, int(there[np.argmax(cells == often)]), X)
+            often = min((cell for cell, count in counts.items() if count == most), key=str)
+            rows = frames.with_cell(rows, j, int(present[np.argmax(cells == often)]), X)
     return rows

@@ -27,7 +27,7 @@ class Given(NamedTuple):
     """(rows,): in the model's own coding"""
     weight: NDArray | None
     model: Any
-    """That of the estimator, or one with a column for each level of the rows that is new."""
+    """The model of the estimator, or one with a column for each new level of the rows."""
 
     @classmethod
     def to(cls, estimator: Any, X: Any, y: Any, metadata: Any) -> Given:
@@ -52,25 +52,25 @@ class Given(NamedTuple):
                 f"{asking} needs the likelihood of all rows, and those that partial_fit has "
                 "seen are not kept; fit the model to rows at hand"
             )
-        given = cls.to(estimator, X, y, metadata)
-        if given.targets is None or given.X.shape[0] != estimator.n_samples_seen_:
+        data = cls.to(estimator, X, y, metadata)
+        if data.targets is None or data.X.shape[0] != estimator.n_samples_seen_:
             raise ValueError(
                 f"{asking} needs X and y of the fit, as all of its rows make up the "
                 f"likelihood; it had {estimator.n_samples_seen_} rows, and X has "
-                f"{given.X.shape[0]}"
+                f"{data.X.shape[0]}"
             )
-        return given
+        return data
 
     def with_new_levels(
         self, estimator: Any, rows: Any, flat: NDArray, kept: NDArray
     ) -> tuple[Given, NDArray]:
-        """With columns for levels that are new, and draws (draws, D) with their effects.
+        """These data with columns for levels that are new, and draws (draws, D) with their effects.
 
         `rows` are as they were given, and `kept` the numbers of the draws of each chain.
         """
         n_chains, n_draws = estimator.draws_.shape[:2]
-        some = (n_draws * np.arange(n_chains)[:, None] + kept).ravel()
-        model, X, flat = estimator._with_new_levels(rows, self.X, flat, some)
+        numbers = (n_draws * np.arange(n_chains)[:, None] + kept).ravel()
+        model, X, flat = estimator._with_new_levels(rows, self.X, flat, numbers)
         return self._replace(X=X, model=model), flat
 
     def blocks(self, row_bytes: int) -> Iterator[tuple[NDArray, slice]]:
@@ -91,8 +91,8 @@ def prior_sd_draws(estimator: Any) -> NDArray:
     In the units of the coefficients.
     """
     scales, prior = estimator._fit.scales, estimator._fit.prior
-    counts, told = counted_coefficients(estimator), told_by_rows(estimator)
-    squares = scales.summed(told / prior.unit[None, scales.block])
+    counts, varying = counted_coefficients(estimator), told_by_rows(estimator)
+    squares = scales.summed(varying / prior.unit[None, scales.block])
     drawn = estimator.prior_precision_draws_.astype(np.float64)
     variance = squares[0] / np.maximum(counts, 1) / drawn
     if not prior.quadratic:  # it is in units of the noise variance
@@ -115,7 +115,7 @@ def counted_coefficients(estimator: Any) -> NDArray:
 
 
 def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> dict[str, NDArray]:
-    """Of the parameters, given precisions that are sampled, and of the logarithms of these.
+    """Log densities of the parameters under sampled precisions, and of the logarithms of these.
 
     Their names are "parameters" and "hyperparameters", of which the latter is there only where a
     precision is sampled; (draws,) each, up to constants.
@@ -124,29 +124,29 @@ def log_priors(estimator: Any, flat: NDArray, kept: NDArray) -> dict[str, NDArra
     if estimator._fit.hyper_draws is None:
         return {"parameters": prior.log_density(flat)}
     eta = estimator._fit.hyper_draws[:, kept].reshape(len(flat), -1).astype(np.float64)
-    both = prior.log_density(flat) + JointPrior(scales, prior).log_density(flat, eta)
+    joint = prior.log_density(flat) + JointPrior(scales, prior).log_density(flat, eta)
     above = scales.log_hyperprior(eta)
-    return {"parameters": both - above, "hyperparameters": above}
+    return {"parameters": joint - above, "hyperparameters": above}
 
 
-def log_likelihoods(flat: NDArray, given: Given) -> Iterator[NDArray]:
+def log_likelihoods(flat: NDArray, data: Given) -> Iterator[NDArray]:
     """Log likelihood of each row, times its weight: (draws, rows), some draws at a time."""
-    assert given.targets is not None
-    model = given.model
-    for draws in _some(flat):
+    assert data.targets is not None
+    model = data.model
+    for draws in _draw_blocks(flat):
         parts = [
-            model.log_likelihood(draws, X, given.targets[rows])
-            for X, rows in given.blocks(8 * len(draws) * model.widest)
+            model.log_likelihood(draws, X, data.targets[rows])
+            for X, rows in data.blocks(8 * len(draws) * model.widest)
         ]
-        each = np.concatenate(parts, axis=1).astype(np.float64, copy=False)
-        yield each if given.weight is None else each * given.weight
+        pointwise = np.concatenate(parts, axis=1).astype(np.float64, copy=False)
+        yield pointwise if data.weight is None else pointwise * data.weight
 
 
-def new_rows(estimator: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:
+def new_rows(estimator: Any, flat: NDArray, data: Given) -> Iterator[NDArray]:
     """A draw of y for each row and draw, (draws, rows), the same in every call."""
-    model, rng = given.model, np.random.default_rng(0)
-    for draws in _some(flat):
-        blocks = given.blocks(8 * len(draws) * model.widest)
+    model, rng = data.model, np.random.default_rng(0)
+    for draws in _draw_blocks(flat):
+        blocks = data.blocks(8 * len(draws) * model.widest)
         if not hasattr(estimator, "classes_"):
             outputs = np.concatenate([model.outputs(draws, X) for X, _ in blocks], axis=2)
             yield model.draw(outputs, rng)
@@ -160,6 +160,6 @@ def new_rows(estimator: Any, flat: NDArray, given: Given) -> Iterator[NDArray]:
             yield (u > np.cumsum(mean[:, :-1], axis=1)).sum(axis=1)
 
 
-def _some(flat: NDArray) -> Iterator[NDArray]:
+def _draw_blocks(flat: NDArray) -> Iterator[NDArray]:
     for start in range(0, len(flat), _DRAWS_AT_ONCE):
         yield flat[start : start + _DRAWS_AT_ONCE]
