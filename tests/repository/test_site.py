@@ -79,6 +79,17 @@ WORDS = {  # and where a reader who searches for one should come to
     "survey weights": "](rows.md",
     "marginal effect": "](posterior.md",
     "missing values": "](quickstart.md",
+    "interaction": "](posterior.md",
+    "confounder": "](posterior.md",
+    "Bayes factor": "](posterior.md",
+    "class imbalance": "](posterior.md",
+    "treatment effect": "](paper_table.md",
+    "zero inflation": "](counts.md",
+    "proportion": "](counts.md",
+    "matched sets": "](which_model.md",
+    "survival analysis": "](which_model.md",
+    "spline": "](which_model.md",
+    "latency": "](persistence.md",
 }
 
 
