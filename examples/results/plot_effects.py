@@ -61,7 +61,7 @@ print(by_sex[["mean", "eti95_lb", "eti95_ub"]].round(2).to_string())
 
 heavy, light = X.assign(bmi=30.0), X.assign(bmi=25.0)
 for kind in ("difference", "ratio"):
-    found = contrast(pipeline, heavy, light, kind=kind).iloc[0]
+    found = contrast(pipeline, heavy, light, scale=kind).iloc[0]
     low, high = found["eti95_lb"], found["eti95_ub"]
     print(f"{kind:10} {found['mean']:.2f} [{low:.2f}, {high:.2f}]")
 

@@ -185,7 +185,7 @@ def contrast(
     X_a: ArrayLike,
     X_b: ArrayLike,
     *,
-    kind: str = "difference",
+    scale: str = "difference",
     positive: Any = None,
     level: float = 0.95,
     rope: Any = None,
@@ -202,7 +202,7 @@ def contrast(
     model : fitted estimator or Pipeline
     X_a, X_b : array-like of shape (n_rows, n_features)
         Two profiles: a row each, or many rows, whose predictions are averaged under each draw.
-    kind : {"difference", "ratio", "odds_ratio"}, default="difference"
+    scale : {"difference", "ratio", "odds_ratio"}, default="difference"
         The average of `X_a` less that of `X_b`, or over it, or the odds of one over those of the
         other.
     positive : label, optional
@@ -238,15 +238,15 @@ def contrast(
     >>> bool(higher.loc["difference", "eti95_lb"] > 0)
     True
     """
-    require_choice("kind", kind, _SCALES)
-    means = _Averages(contrast, model, kind, positive, n_draws, (offset, exposure))
+    require_choice("scale", scale, _SCALES)
+    means = _Averages(contrast, model, scale, positive, n_draws, (offset, exposure))
     a, b = (
         means.of(X, weights_of(sample_weight, X)[:, None], np.arange(len(X)))
         for X in map(rows_of, (X_a, X_b))
     )
     draws = means.compared(a, b)
     figures = {"level": level, "rope": rope, "full": full}
-    return means.table([(kind,)], ["term"], [draws], {}, figures)
+    return means.table([(scale,)], ["term"], [draws], {}, figures)
 
 
 class _Averages:

@@ -394,7 +394,7 @@ def test_effects_are_on_the_share(fits, overdispersed):
         "ratio": high / low,
         "odds_ratio": high / (1 - high) * (1 - low) / low,
     }.items():
-        table = contrast(model, a, b, kind=kind, n_draws=None)
+        table = contrast(model, a, b, scale=kind, n_draws=None)
         assert table["mean"].iloc[0] == pytest.approx(each.mean(), rel=1e-6)
     assert table.attrs["quantity"] == "odds ratio"
 

@@ -126,7 +126,7 @@ def test_contrasts_are_of_averages_under_each_draw(pipeline):
         pipeline[-1].predict_draws(pipeline[:-1].transform(rows), kind="mean")[..., 1].mean(axis=1)
         for rows in (rich, poor)
     ]
-    difference, ratio = (contrast(pipeline, rich, poor, kind=k) for k in ("difference", "ratio"))
+    difference, ratio = (contrast(pipeline, rich, poor, scale=k) for k in ("difference", "ratio"))
     assert difference["mean"].item() == pytest.approx((draws[0] - draws[1]).mean())
     assert ratio["mean"].item() == pytest.approx((draws[0] / draws[1]).mean())
     assert ratio["eti95_ub"].item() == pytest.approx(np.quantile(draws[0] / draws[1], 0.975))
@@ -293,7 +293,7 @@ def test_odds_ratios_and_risk_ratios_are_those_of_average_probabilities(pipeline
         assert table["p_direction"].item() == pytest.approx(max(above, 1 - above))
         assert table["p_rope"].item() == pytest.approx((abs(expected - 1) <= 0.1).mean())
         pairs = FRAME.assign(owner=1), FRAME.assign(owner=0)
-        same = contrast(pipeline, *pairs, kind=scale, rope=(0.9, 1.1), full=True)
+        same = contrast(pipeline, *pairs, scale=scale, rope=(0.9, 1.1), full=True)
         np.testing.assert_allclose(same, table)
         assert same.columns.name == words
 

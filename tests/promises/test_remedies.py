@@ -802,8 +802,8 @@ CASES = {
     ),
     "ratios of numbers of any sign": (
         'take "difference"',
-        lambda: contrast(fitted("line"), X[:5] - 3, X[:5] + 3, kind="ratio"),
-        lambda: contrast(fitted("line"), X[:5] - 3, X[:5] + 3, kind="difference"),
+        lambda: contrast(fitted("line"), X[:5] - 3, X[:5] + 3, scale="ratio"),
+        lambda: contrast(fitted("line"), X[:5] - 3, X[:5] + 3, scale="difference"),
     ),
     "effects of an unknown column": (
         "give positions below 3, or names such as 'age'",
