@@ -24,6 +24,8 @@ _EXPLAINED = 0.8  # of the variance of a product of two coordinates, for its mea
 _ROUNDS = 5  # in each errors of the covariance are about squared
 _SETTLED = 0.003  # of the covariance: below what chance leaves
 _MOST_STRETCH = 2.0  # of a standard deviation; gradients that ask for more do not explain the draws
+_DRAWS_A_TERM = 3  # for control variates to count together
+_MOST_TERMS = 600  # which take as long as some tens of gradients
 
 
 def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | None:
@@ -60,6 +62,8 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     del x  # of many parameters each such array has hundreds of megabytes
     try:
         control = _of_all_pairs(w, h) if _has_pairs(n, dim) else _one_by_one(w, h)
+        if control.root.ndim == 2:
+            control = _together(w, h, control)
     except np.linalg.LinAlgError:
         return None
     moved, batches = control.moved(w), None
@@ -92,6 +96,53 @@ def _has_pairs(n: int, dim: int) -> bool:
     return n >= fewest(dim) and has_matrix(dim)
 
 
+class _Terms(NamedTuple):
+    """Control variates that count together, for whatever is averaged over the draws.
+
+    An average less what a regression on all of them explains is a weighted average, with the same
+    weights for all quantities.
+    """
+
+    values: NDArray
+    """(terms, n), less their means, in single precision"""
+    means: NDArray
+    """(terms,), where their expectations are 0"""
+    grams: tuple[NDArray, NDArray]
+    """Products of the values of either half of the draws, (terms, terms)."""
+
+    def weights(self) -> NDArray:
+        """Of the draws in an average, (n,)."""
+        slope = np.linalg.solve(sum(self.grams), self.means)
+        return 1 / self.values.shape[1] - slope @ self.values
+
+    def weights_of(self, starts: NDArray) -> NDArray:
+        """Of the draws in the averages of batches, which begin at these numbers, (batches, n).
+
+        The slopes of one half are those of the other, which do not fit its errors.
+        """
+        n = self.values.shape[1]
+        size = np.diff(np.append(starts, n))
+        means = np.add.reduceat(self.values, starts, axis=1, dtype=np.float64) / size
+        means += self.means[:, None]
+        found = np.repeat(np.eye(len(size)) / size, size, axis=1)
+        for of, others, gram in (
+            (starts < n // 2, slice(n // 2, n), self.grams[1]),
+            (starts >= n // 2, slice(n // 2), self.grams[0]),
+        ):
+            explained = np.linalg.solve(gram, means[:, of]).T @ self.values[:, others]
+            found[of, others] -= explained - explained.mean(axis=1, keepdims=True)
+        return found
+
+    @property
+    def of_half(self) -> float:
+        """Variance of an average by the slopes of all draws over that by those of a half.
+
+        Slopes of independent draws add that share of the variance which they have of the draws.
+        """
+        n_terms, n = self.values.shape
+        return (n - 2 * n_terms) / (n - n_terms)
+
+
 class _Control(NamedTuple):
     """Control variates of draws w (n, D), scaled and of mean 0, by the gradients h there.
 
@@ -108,6 +159,8 @@ class _Control(NamedTuple):
     """Root of the covariance of the draws."""
     slope: NDArray
     """Of products of two coordinates over their control variates, in units of the root."""
+    terms: _Terms | None = None
+    """That count together, in place of these slopes."""
 
     def moved(self, w: NDArray) -> NDArray:
         """Draws with this mean and covariance."""
@@ -119,8 +172,11 @@ class _Control(NamedTuple):
         """What batches of draws that begin at these numbers say, under the slopes of all.
 
         Parameters are taken as linear in w. What they are beside is left as it was drawn, so that
-        errors are too large, at most by half as a rule, where coordinates are curved.
+        errors are too large, at most by half as a rule, where coordinates are curved. Terms that
+        count together take parameters as they are.
         """
+        if self.terms is not None:
+            return _batches_of(self.terms, theta, starts)
         size, dim = np.diff(np.append(starts, len(w)))[:, None], w.shape[1]
         of_theta, of_h = (np.add.reduceat(each, starts, axis=0) / size for each in (theta, h))
         linear = w.T @ (theta - theta.mean(axis=0)) / len(w)  # of coordinates about independent
@@ -209,3 +265,63 @@ def _of_each(w: NDArray, h: NDArray) -> _Control:
         inside = (stretch > 1 / _MOST_STRETCH) & (stretch < _MOST_STRETCH)
         root = np.where(inside, stretch, own)
     return _Control(mean, of_mean, root, own, slope)
+
+
+def _together(w: NDArray, h: NDArray, each: _Control) -> _Control:
+    """All control variates at once, if one for each product leaves some products as they are.
+
+    Far from a normal distribution means and products depend on further gradients. Slopes from one
+    half of the draws are to explain, in the other half, as much of the squares as is asked of the
+    control variate of a product. They do not where draws are few for so many terms, or where their
+    distribution falls off slowly.
+    """
+    n, dim = w.shape
+    n_terms = dim * (dim + 3) // 2
+    if each.slope.all() or n_terms > min(n // _DRAWS_A_TERM, _MOST_TERMS):
+        return each
+    c, g = np.linalg.solve(each.own, w.T), each.own.T @ h.T
+    apart = c - np.linalg.solve(each.own, each.mean)[:, None]
+    own, slopes = apart.astype(np.float32), g.astype(np.float32)
+    i, j = np.tril_indices(dim)
+    products = 0.5 * (own[i] * slopes[j] + own[j] * slopes[i])
+    values = np.concatenate([slopes, products + (i == j)[:, None]])
+    means = values.mean(axis=1, dtype=np.float64)
+    values -= means[:, None]
+
+    squares = own * own
+    squares -= squares.mean(axis=1, keepdims=True)
+    halves = [(values[:, some], squares[:, some]) for some in (slice(n // 2), slice(n // 2, n))]
+    first, second = (_with(one, one) for one, _ in halves)
+    terms, left = _Terms(values, means, (first, second)), 0.0
+    for gram, (one, of_one), (other, of_other) in zip(
+        terms.grams, halves, reversed(halves), strict=True
+    ):
+        slope = np.linalg.solve(gram, _with(one, of_one)).astype(np.float32)
+        left += np.square(of_other - slope.T @ other).sum()
+    if left * terms.of_half > (1 - _EXPLAINED) * np.square(squares).sum():
+        return each
+
+    weights = terms.weights()
+    mean = c @ weights
+    away = c - mean[:, None]
+    V = (weights * away) @ away.T
+    stretch = np.linalg.eigvalsh(V)
+    if not 1 / _MOST_STRETCH**2 < stretch[0] <= stretch[-1] < _MOST_STRETCH**2:
+        return each
+    root = each.own @ np.linalg.cholesky(V)
+    return each._replace(mean=each.own @ mean, root=root, terms=terms)
+
+
+def _with(values: NDArray, others: NDArray) -> NDArray:
+    """Products of numbers in single precision, to be solved for in double precision."""
+    return (values @ others.T).astype(np.float64)
+
+
+def _batches_of(terms: _Terms, theta: NDArray, starts: NDArray) -> Batches:
+    """What batches of draws say, by slopes of the other half of the draws."""
+    weights, lower = terms.weights_of(starts), np.tril_indices(theta.shape[1])
+    mean = weights @ theta
+    away = theta - mean.mean(axis=0)
+    covariance = np.stack([((each[:, None] * away).T @ away)[lower] for each in weights])
+    scale = np.sqrt(terms.of_half)
+    return Batches(scale * mean, (scale * covariance).astype(np.float32))

@@ -9,6 +9,7 @@ from scipy.special import digamma, polygamma
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 from skbayes_sg.inspection import average_effects
 from skbayes_sg.linalg.coordinates import Identity
+from skbayes_sg.posterior import matched as of_gradients
 from skbayes_sg.posterior.matched import matched
 
 
@@ -103,6 +104,42 @@ def test_a_covariance_that_gradients_do_not_explain_is_that_of_the_draws(seed):
     after, _ = moved(lambda x: -5 * x / (4 + x**2), draws)
     shift = (after - draws).ravel()
     np.testing.assert_allclose(shift, shift[0], rtol=0, atol=0.02 * np.abs(draws).max())
+
+
+def mixed_skewed(seed, shape, n_seeds):
+    """Means and sds of three mixed log Gamma variables after matching, and errors told."""
+    turn, found = np.linalg.qr(np.vander([1.0, 2.0, 4.0]))[0], []
+    for stream in np.random.SeedSequence(seed).spawn(n_seeds):
+        draws = np.log(np.random.default_rng(stream).gamma(shape, size=(4, 200, 3))) @ turn
+        after, batches = moved(lambda x: (shape - np.exp(x @ turn.T)) @ turn, draws)
+        flat = after.reshape(-1, 3)
+        found.append([flat.mean(axis=0), flat.std(axis=0), *batches.errors(after, after)])
+    found = np.array(found)
+    mean = digamma(shape) * turn.sum(axis=0)
+    sd = np.full(3, np.sqrt(polygamma(1, shape)))
+    return found[:, :2] - [mean, sd], found[:, 2:]
+
+
+@pytest.mark.parametrize("shape", [4.0, 30.0])
+def test_errors_told_are_those_over_seeds(shape, seed):
+    """Where control variates count together, and where each product has its own."""
+    off, told = mixed_skewed(seed, shape, 60)
+    ratio = told.mean(axis=0) / off.std(axis=0, ddof=1)
+    # three spreads of sixty numbers are known to 5 % together
+    assert (np.abs(np.log(ratio.mean(axis=1))) < np.log(1.3)).all()
+
+
+def test_control_variates_that_count_together_are_nearer_and_unbiased(seed, monkeypatch):
+    """Of products that their own control variates do not explain."""
+    together, _ = mixed_skewed(seed, 4.0, 60)
+    monkeypatch.setattr(of_gradients, "_MOST_TERMS", 0)
+    apart, _ = mixed_skewed(seed, 4.0, 60)
+    spread, other = together.std(axis=0, ddof=1), apart.std(axis=0, ddof=1)
+    mean, sd = np.sqrt(np.square(spread / other).mean(axis=1))
+    assert mean < 0.6
+    assert sd < 0.85
+    # a bias of order 1 / n is allowed for, an eighth of the error of one fit
+    assert (np.abs(together.mean(axis=0)) < 4.5 * spread / np.sqrt(60) + spread / 8).all()
 
 
 @pytest.mark.parametrize("wrong", ["few", "still", "infinite"])
