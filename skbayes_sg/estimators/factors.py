@@ -47,9 +47,9 @@ def factors_of(estimator: Any, data: Data, streaming: bool = False) -> dict[str,
                     earlier.present, present[: len(earlier.present)]
                 ).tolist()
             levels = Levels.of(factor, _group_of(em, factor.columns), present)
-            found[factor.name] = levels._replace(
-                slope_of=slope_of.get(factor.name), given=earlier and earlier.given
-            )
+            if earlier is not None:
+                levels = levels._replace(given=earlier.given, error=earlier.error)
+            found[factor.name] = levels._replace(slope_of=slope_of.get(factor.name))
     of_groups, why = dict[str, Levels](), dict[str, str]()
     if tallies:
         by_prefix = is_word(estimator.prior_groups, "prefix")

@@ -26,6 +26,7 @@ BY_EXPECTED = (
     "posterior is, as with few rows or between clusters of outliers: standard deviations of "
     "posterior_ are those by the expected information, and may be wrong"
 )
+_KNOWN = 0.1  # relative error of a standard deviation that may be taken as known
 _FLAT = 10.0  # standard deviation of the effect of a level that nothing shrinks
 
 
@@ -185,6 +186,7 @@ class FittedPosterior:
         if self.design is not None:
             prior = self.with_columns_of(model, estimator._design)
             if prior is not self:
+                warn(self._said_of_spreads(estimator._design), UserWarning)
                 return prior.prior_of(model, estimator, classes, data, streaming)
         if self.family != type(model).__name__:
             raise ValueError(
@@ -253,6 +255,21 @@ class FittedPosterior:
             held=held,
             design=design,
         )
+
+    def _said_of_spreads(self, design: Design) -> list[str]:
+        """That standard deviations of levels which these rows add to are not learned again."""
+        known, found = self.shapes["coef"][1], []
+        for factor in design.all_factors:
+            levels = self.levels[factor.name]
+            if max(factor.columns) < known or levels.given is None or levels.error <= _KNOWN:
+                continue
+            found.append(
+                f"prior: new levels of {factor.name!r} take the standard deviation of effects "
+                f"from the first fit, {levels.given[1]:.2g}, which it knew to {levels.error:.0%}, "
+                "and it is not learned again: effects and intervals are wrong by about as much; "
+                "fit all rows at once, or call partial_fit of the first fit, which learns it again"
+            )
+        return found
 
     def opened(self) -> tuple[Any, Any]:
         """Distribution and prior in which no coefficient is held, for a stream: what has been added

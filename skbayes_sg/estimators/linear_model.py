@@ -111,7 +111,8 @@ class LinearModel(BayesianEstimator):
         In place of the normal prior: one for columns of which few matter (`priors.Horseshoe`), or
         some matter much more (`priors.StudentT`). Or the `posterior_` of another fit of the same
         kind, with the same features: then it stands in place of all other parameters of the prior,
-        which keep their defaults.
+        which keep their defaults. Of a factor's levels that are new in this fit the standard
+        deviation is that which the other fit has found, and is not learned again.
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
         Columns that share a learned precision. By default each factor of `categorical_features` is
         a group of its own, so that its levels are random intercepts and the model is a hierarchical

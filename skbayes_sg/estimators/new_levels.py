@@ -49,6 +49,8 @@ class Levels(NamedTuple):
     """the column of X that has this number in every row, instead of 1"""
     given: tuple[NDArray, float] | None = None
     """Means (outputs,) and standard deviation of effects, where another fit has learned them."""
+    error: float = 0.0
+    """Relative error of that standard deviation."""
 
     @classmethod
     def of(cls, factor: Factor, group: str | None, present: list[bool]) -> Levels:
@@ -266,5 +268,8 @@ def with_effects(estimator: Any) -> dict[str, Levels]:
         if levels.given is None and levels.group is not None and levels.seen.levels:
             mean, sd = effects_of(estimator, name)
             square = estimator._draws.flat_weights @ sd**2
-            found[name] = levels._replace(given=(mean, float(np.sqrt(square))))
+            log_sd = estimator._draws.of(np.log(sd).reshape(estimator.draws_.shape[:2]))
+            least = 1 / np.sqrt(2 * len(levels.seen.levels))  # of effects that are known
+            error = float(max(log_sd.moments()[1], least))
+            found[name] = levels._replace(given=(mean, float(np.sqrt(square))), error=error)
     return found

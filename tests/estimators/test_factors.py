@@ -491,7 +491,9 @@ def test_the_next_fit_knows_the_factors(cls, y):
     """Of a frame, whose later rows have levels of their own, and of columns."""
     few = MEMBER < 8
     first = cls(random_state=0).fit(ROWS[few], y[few])
-    second = cls(prior=first.posterior_, random_state=0).fit(ROWS[~few], y[~few])
+    second = cls(prior=first.posterior_, random_state=0)
+    with pytest.warns(UserWarning, match=r"new levels of 'city' take .*, which it knew to \d+%"):
+        second.fit(ROWS[~few], y[~few])
     fit = of_levels(cls(random_state=0).fit(ROWS, y))
     found = of_levels(second)
     assert list(found.index) == list(fit.index)
@@ -509,6 +511,22 @@ def test_the_next_fit_knows_the_factors(cls, y):
         COLUMNS, y, **({"classes": [0, 1]} if cls is BayesianLogisticRegression else {})
     )
     assert np.diff(again.predict_interval(zero)).mean() == pytest.approx(width[0], rel=0.3)
+
+
+def test_a_spread_that_the_first_fit_knows_is_taken_without_a_word():
+    """Of ninety levels; and where no level is new, there is nothing to take."""
+    rng = np.random.default_rng(6)
+    person = np.repeat(np.arange(100), 10)
+    rows = pd.DataFrame({"person": pd.Categorical(person)})
+    y = rng.standard_normal(100)[person] + 0.5 * rng.standard_normal(1000)
+    first = BayesianLinearRegression(random_state=0).fit(rows[:900], y[:900])
+    levels = first.posterior_.levels["person"]
+    spread = first.summary(groups=True).loc["person"]
+    assert levels.error == pytest.approx(spread["sd"] / spread["mean"], rel=0.1)
+    with warnings.catch_warnings(action="error", category=UserWarning):
+        BayesianLinearRegression(prior=first.posterior_, random_state=0).fit(rows[900:], y[900:])
+        few = BayesianLinearRegression(random_state=0).fit(ROWS, NUMBERS).posterior_
+        BayesianLinearRegression(prior=few, random_state=0).fit(ROWS[:50], NUMBERS[:50])
 
 
 def test_the_next_fit_has_the_columns_of_the_first():
