@@ -7,9 +7,9 @@ convincing. Half of the messages named a source. Does a source help? Some
 persons say "always" to nearly everything and some to nothing, so that the
 eight answers of a person are far from eight independent rows.
 
-Answers with an order ask for an ordinal model, and persons for a random
-intercept each. The ratings are simulated, so that the truth is known: a
-source doubles the odds of a better answer.
+Answers with an order need an ordinal model, and each person a random
+intercept. The ratings are simulated, so that the truth is known: a source
+doubles the odds of a better answer.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ N_PERSONS, N_MESSAGES = 100, 8
 # %%
 # The ratings
 # -----------
-# A person's own level moves all of her answers.
+# A person's own level shifts all of her answers.
 
 rng = np.random.default_rng(3)
 person = np.repeat(np.arange(N_PERSONS), N_MESSAGES)

@@ -3,10 +3,10 @@ Claims by policy years
 ======================
 
 An insurer knows how many claims the lorries of 600 firms had last year. Some
-firms insured two lorries, others two hundred, and a count says little before
-it is set against its **exposure**: here the policy years. What is modelled is
-the claims in one policy year. Which firms have more of them, by what factor,
-and how many claims are to be expected of a firm of any size next year?
+firms insured two lorries, others two hundred, and a count says little without
+its **exposure**: here the policy years. The model describes the claims in one
+policy year. Which firms have more of them, by what factor, and how many claims
+should be expected from a firm of any size next year?
 
 The firms are simulated, so that the truth is known. Firms that are alike in
 all columns still differ, by a factor with a standard deviation of one half:

@@ -7,10 +7,10 @@ caught none. Some fished without luck, and others did not fish at all, which
 nobody wrote down. A Poisson model has one rate for both. It predicts too few
 zeros, and its effects are those of a mixture of anglers and hikers.
 
-A **zero-inflated** count is zero with some probability, and else a Poisson
-count. The package has no such estimator. It is a family of your own, of some
-forty lines, which the checker compares with differences and by simulation
-before it is fitted.
+A **zero-inflated** count is zero with some probability, and otherwise a
+Poisson count. The package has no such estimator, but a family of some forty
+lines is enough, and ``check_family`` tests its derivatives and draws before it
+is fitted.
 """
 
 import warnings

@@ -1,11 +1,11 @@
 """
-Schools that the fit never saw
-==============================
+New levels: schools without training data
+=========================================
 
 Pupils of 40 schools took a test after some hours of preparation. Schools
-differ in their level and in what an hour brings. Some have sent two pupils and
-some fifty. What is known of each school? And what is to be expected of the
-pupils of a school from which no result has come yet?
+differ in their level and in the gain from an hour. Some have sent two pupils
+and some fifty. What is known about each school? And what should be expected
+from the pupils of a school without any result yet?
 
 Mixed models answer with random intercepts and slopes. Here these are two
 groups of columns, one column for each school in each, and the standard

@@ -2,11 +2,11 @@
 Typing errors
 =============
 
-Somebody typed the decimal point in the wrong place in some rows. Linear
-regression takes these rows at their word: its line moves, and its intervals
-are wide everywhere. :class:`~skbayes_sg.BayesianRobustRegressor` has noise of
-Student's t, of which a few values far out are no surprise. Nobody has to find
-the rows, or to remove them.
+The decimal point is in the wrong place in some rows. These rows move the line
+of linear regression and widen all its intervals.
+:class:`~skbayes_sg.BayesianRobustRegressor` has noise of Student's t, in which
+a few distant values are no surprise, so that nobody has to find or remove the
+rows.
 """
 
 import numpy as np
@@ -30,8 +30,8 @@ print(f"{(wrong != y).sum()} of {len(y)} rows are ten times too large")
 # Three fits
 # ----------
 # The degrees of freedom are sampled. With the errors there are few of them;
-# without, the noise of these data is nearly normal, and robust regression is
-# about what linear regression is.
+# without, the noise is nearly normal, and robust regression is close to linear
+# regression.
 
 fits = {
     "linear, right rows": BayesianLinearRegression(random_state=0).fit(X, y),

@@ -2,10 +2,9 @@
 A classifier that may abstain
 =============================
 
-Some answers are better left to a human. Which ones follows from costs, if
-probabilities can be believed: ask wherever the risk of an error costs more
-than the question. Do they hold what they promise where a model has seen few
-rows?
+Some answers are better left to a human. If probabilities are calibrated, costs
+decide which: ask wherever the expected cost of an error exceeds that of a
+question. Are probabilities reliable enough when training rows are few?
 """
 
 import warnings

@@ -1,11 +1,11 @@
 """
-Active learning: ask where the model does not know
-==================================================
+Active learning by epistemic uncertainty
+========================================
 
-Labels are expensive, rows are cheap. A classifier may choose the rows that
-somebody labels next. Here it asks for those of the largest epistemic
-uncertainty, the part of its doubt that a label can remove (Houlsby et al. 2011
-call it BALD), and is set beside random rows and beside the total uncertainty.
+Labels are expensive, rows are cheap, and a classifier can choose the rows to
+be labelled next. Here it chooses those of the largest epistemic uncertainty,
+the part of its uncertainty that a label can remove (BALD, Houlsby et al.
+2011), which is compared with random rows and with the total uncertainty.
 """
 
 import numpy as np

@@ -2,11 +2,10 @@
 Transfer by prior
 =================
 
-Many patients of one group are known, and few of another. What was learned from
-the first group may be the prior of the second, in two ways. ``prior=`` takes
-the whole posterior, as if both groups were one. ``prior_mean=`` takes the
-coefficients only, and learns from the second group how far they can be
-trusted.
+There are many patients of one group, and few of another. What was learned from
+the first group can be the prior for the second in two ways. ``prior=`` takes
+the whole posterior, as if both groups were one. ``prior_mean=`` takes only the
+coefficients, and learns from the second group how much to trust them.
 """
 
 import warnings

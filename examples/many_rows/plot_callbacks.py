@@ -1,10 +1,10 @@
 """
-Watch a fit, stop it early, go on after a crash
-===============================================
+Callbacks: progress, early stopping, checkpoints
+================================================
 
-Callbacks look at a fit between blocks of draws. Here one of our own writes
-down how far the chains agree. ``ConvergenceStop`` ends the sampling when that
-is enough, and ``Checkpoint`` saves a fit that is interrupted.
+Callbacks are called between blocks of draws. Here one of our own records how
+well the chains agree, ``ConvergenceStop`` ends the sampling when they agree
+well enough, and ``Checkpoint`` saves a fit that is interrupted.
 """
 
 import contextlib

@@ -2,7 +2,7 @@
 Rows on the workers of a dask cluster
 =====================================
 
-Dask arrays and data frames go into ``fit`` as they are. Each pass over the
+``fit`` takes dask arrays and data frames as they are. Each pass over the
 rows is a task for every partition and a tree of sums, so the rows stay where
 they are. Here eight hospitals have a partition each, and none sees the
 patients of the others.

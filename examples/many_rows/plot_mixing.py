@@ -2,11 +2,10 @@
 How SGFS mixes: ellipses that move with alpha
 =============================================
 
-Stochastic gradients are noisy, and constant steps turn noise into draws. The
-distribution of these draws is known before any run. It is an ellipse, as in
-Figure 1 of Mandt, Hoffman & Blei (2017). In SGFS of Ahn, Korattikara & Welling
-(2012) alpha trades the speed of mixing against the bias that matrices without
-correlations leave.
+With constant steps the noise of stochastic gradients produces draws, whose
+distribution is known before any run: an ellipse, as in Figure 1 of Mandt,
+Hoffman & Blei (2017). In SGFS (Ahn, Korattikara & Welling 2012) alpha trades
+the speed of mixing against the bias of matrices without correlations.
 """
 
 import warnings

@@ -3,10 +3,10 @@ A hundred million rows on disk
 ==============================
 
 A shop shows a discount on some of its pages and wants to know whether it pays.
-Nobody drew lots: visitors who buy anyway were shown it more often, so that
-shares of buyers say nothing, and the comparison has to be made between visits
-that are alike in everything else that the log has. The effect in question is
-small, and the log is large. Is a sample of it enough to decide?
+Visits were not randomised: visitors who buy anyway saw it more often, so that
+raw shares of buyers are confounded, and visits must be compared that are alike
+in all other columns. The effect is small, and the log is large. Is a sample of
+it enough to decide?
 
 The log is made here, because then the true effect is known. Its size is a
 parameter. The default takes a fifth of a gigabyte; a hundred million rows of

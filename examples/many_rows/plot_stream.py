@@ -2,11 +2,11 @@
 A stream that drifts, and decisions that cost
 =============================================
 
-A desk reviews payments. To review one costs 1, to let a fraud through costs
-15. Each morning it has to decide which of the day's payments to look at; by
-the next morning it is known which of them were frauds. From time to time the
-frauds change their pattern, and nobody announces it. How much of what was
-learned should the desk forget, and what does it cost to get this wrong?
+A desk reviews payments. A review costs 1, and a fraud that is missed costs 15.
+Each morning the desk decides which of the day's payments to review; by the
+next morning all frauds are known. From time to time the frauds change their
+pattern without notice. How fast should the desk forget, and what does the
+wrong choice cost?
 
 ``partial_fit`` updates the posterior day by day, and with
 ``forgetting_factor`` below 1 earlier days count less and less. The payments

@@ -3,9 +3,9 @@ A restricted Boltzmann machine of black and white digits
 ========================================================
 
 A discriminative restricted Boltzmann machine is a network of hidden units
-that are on or off, made for columns that are 0 or 1. Is it worth having where
-rows are few? Here it learns the ten digits from twenty examples of each,
-beside a logistic regression and a network of ordinary units.
+that are on or off, for binary columns. Is it worth having with few rows? Here
+it learns the ten digits from twenty examples of each, and is compared with
+logistic regression and a network of ordinary units.
 """
 
 import numpy as np

@@ -4,9 +4,9 @@ Which of sixty columns matter?
 
 Three of sixty columns matter, and there are 120 rows. Under a normal prior
 all coefficients are shrunk alike: those that matter too much, the others too
-little. A **horseshoe** has a scale for each column. It leaves large
-coefficients alone and shrinks the others to nearly nothing, as the lasso
-does, but as a distribution with intervals.
+little. A **horseshoe** has a scale for each column. It hardly shrinks large
+coefficients and shrinks the others to nearly nothing, as the lasso does, but
+with intervals.
 """
 
 import numpy as np

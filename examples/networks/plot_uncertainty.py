@@ -1,11 +1,11 @@
 """
-Where a classifier does not know
-================================
+Aleatoric and epistemic uncertainty
+===================================
 
-Iris flowers by the size of their petals, in a regression and in a network.
-Doubt has two parts. More flowers would remove the epistemic part, which grows
-away from the data. They would not remove the aleatoric part, which lies where
-species overlap.
+Iris flowers are classified by the size of their petals, by a regression and by
+a network. Uncertainty has two parts. More flowers would remove the epistemic
+part, which grows away from the data, but not the aleatoric part, which is
+large where species overlap.
 """
 
 import numpy as np

@@ -3,9 +3,9 @@ Digits of classes never seen
 ============================
 
 A network learns the digits 0 to 7. Then it is shown eights and nines, for
-which it has no class, and a good model should doubt whatever it says of them.
-The default of ``BayesianMLPClassifier``, which is cold and therefore not Bayes
-to the letter, is set beside scikit-learn's ``MLPClassifier``.
+which it has no class, and for which a good model should be uncertain. The
+default of ``BayesianMLPClassifier``, a cold posterior and so not strictly
+Bayesian, is compared with scikit-learn's ``MLPClassifier``.
 """
 
 import numpy as np

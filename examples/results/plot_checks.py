@@ -1,11 +1,11 @@
 """
-Pictures by ArviZ and scikit-learn
-==================================
+Model checks by ArviZ and scikit-learn
+======================================
 
-Traces and ranks of chains, and data beside those that a model makes up, are
-pictures that ArviZ draws of any Bayesian model, and scikit-learn draws the
-calibration of any classifier. Each takes two lines: ``to_arviz`` hands over
-draws with their names, and ``predict_proba`` the probabilities.
+ArviZ draws traces and ranks of chains, and posterior predictive checks, for
+any Bayesian model, and scikit-learn draws the calibration of any classifier.
+Each takes two lines: ``to_arviz`` exports the draws with their names, and
+``predict_proba`` returns the probabilities.
 """
 
 import numpy as np

@@ -2,9 +2,9 @@
 A table of coefficients and a forest plot
 =========================================
 
-Which measurements of a cell nucleus speak for a malignant tumour? The table
-and the picture give an interval for each. Columns that measure nearly the same
-share one effect, which a point estimate does not say.
+Which measurements of a cell nucleus indicate a malignant tumour? The table and
+the plot give an interval for each. Columns that measure nearly the same thing
+share one effect, which a point estimate does not show.
 """
 
 import numpy as np

@@ -1,12 +1,12 @@
 """
-By how much does a measurement change the outcome?
-==================================================
+Average marginal effects of a measurement
+=========================================
 
 A coefficient behind a scaler has a unit that nobody measures in, and an odds
 ratio is not a change of probability. ``average_effects`` answers in the units
-of the table: by how many percentage points does the risk of a bad year change
-with one point more of body mass index, on average over the patients? And is
-the answer the same for both sexes?
+of the columns: by how many percentage points does the risk of a bad year
+change with one point more of body mass index, on average over the patients?
+And is the answer the same for both sexes?
 """
 
 import numpy as np

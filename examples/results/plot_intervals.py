@@ -1,11 +1,11 @@
 """
-Intervals that hold what they promise
-=====================================
+Coverage of prediction intervals
+================================
 
-An interval of 90 % should hold nine of ten new patients, whether a model has
-seen twenty rows or two hundred. Linear regression with a posterior is set
-beside ridge regression with the usual interval, its prediction plus and minus
-a multiple of the residual standard deviation.
+A 90 % interval should contain nine of ten new patients, whether there were
+twenty training rows or two hundred. Linear regression with a posterior is
+compared with ridge regression and its usual interval, the prediction plus and
+minus a multiple of the residual standard deviation.
 """
 
 import numpy as np

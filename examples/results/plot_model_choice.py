@@ -2,10 +2,10 @@
 Which columns? Leave-one-out with ArviZ
 =======================================
 
-More columns fit better, and may predict worse. Cross-validation tells by
-fitting again and again. Pareto-smoothed importance sampling, as ArviZ has it,
-tells from the draws of one fit. Here are both, for four models of the progress
-of diabetes.
+More columns fit better, and may predict worse. Cross-validation measures this
+by fitting again and again, Pareto-smoothed importance sampling (ArviZ) from
+the draws of one fit. Here are both, for four models of the progress of
+diabetes.
 """
 
 import warnings
