@@ -69,7 +69,7 @@ from skbayes_sg.validation import in_dtype, is_word, require_integer, require_pr
 from skbayes_sg.version import __version__
 
 FORMAT = 13
-"""Of the fitted attributes. It is raised when their names or meaning change."""
+"""Number of the format of fitted attributes, raised when their names or meaning change."""
 _OF_DISTRIBUTION = (
     *("coef_", "coef_std_", "intercept_", "posterior_"),
     *("prior_precision_", "prior_precision_path_", "prior_precision_blocks_"),
@@ -160,7 +160,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _reads_blocks = False
     """Whether rows on disk or on workers are read in blocks, by passes over all."""
     _bind_blocks: Callable[..., tuple[Posterior, dict[str, Any]]]
-    """Of these: the posterior of X, y and metadata, and fitted attributes that tell of them."""
+    """Posterior of such X, y and metadata, and fitted attributes that tell of them."""
     _has_offset = False
     """Whether the last fit had offsets."""
     _design: Design | None = None
@@ -168,9 +168,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _levels: Mapping[str, Levels] = MappingProxyType({})
     """Factors of which predictions know new levels, and slopes by level."""
     _no_factors: Mapping[str, str] = MappingProxyType({})
-    """Of other groups of `prior_groups`, why they are none."""
+    """Why other groups of `prior_groups` are no factors."""
     _tallies: Mapping[str, Tally] = MappingProxyType({})
-    """Of these groups, from which what is a factor is told."""
+    """Counts of the rows of these groups, from which what is a factor is told."""
     new_levels: str
 
     # set by `_set_fit`
@@ -264,7 +264,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     @property
     def _batches(self) -> Batches | None:
-        """Of draws that were matched to their gradients."""
+        """Batches of draws that were matched to their gradients."""
         return self._fit.batches
 
     def _few_draws(self, posterior: Posterior) -> FewDraws | None:
@@ -336,7 +336,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     @property
     def _column_names(self) -> Sequence[Any]:
-        """Of the columns that the model sees, for messages; numbers where X had none."""
+        """Names of the columns that the model sees, for messages; numbers where X had none."""
         if self._design is not None:
             return self._design.column_names
         return getattr(self, "feature_names_in_", range(self.n_features_in_))
@@ -413,8 +413,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             sampler = asked.sampler.set_params(
                 **{name.removeprefix("sampler__"): value for name, value in of_sampler.items()}
             )
-            others = {name: params[name] for name in params if name not in of_sampler}
-            params = others | {"sampler": sampler}
+            of_estimator = {name: params[name] for name in params if name not in of_sampler}
+            params = of_estimator | {"sampler": sampler}
         return super().set_params(**params)
 
     def _asked(self, sampler: Any, dim: int = 0) -> Choice | None:
@@ -531,41 +531,41 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         if hasattr(self, "n_predict_draws"):  # of classes
             asked = self.n_predict_draws
         if average and self._few is not None and is_word(asked, "auto"):
-            some, draws = self._few.of(draws)
-            weights = np.full(len(some), 1 / len(some))
+            numbers, draws = self._few.of(draws)
+            weights = np.full(len(numbers), 1 / len(numbers))
         else:
-            some, weights = draws_that_predict(self, every)
-            draws = draws[some]
+            numbers, weights = draws_that_predict(self, every)
+            draws = draws[numbers]
         dtype = X.dtype if dtype is None else np.dtype(dtype)
         if dtype.itemsize < draws.itemsize:  # else a model casts some at a time
             draws = draws.astype(dtype)
         if self._no_factors and self.new_levels == "refuse":  # which may have been set since
             warnings_of(self._tallies, self._no_factors, self.new_levels)
-        found = new_levels_of(self, X, new) if self._levels else []
-        if found:
-            return *with_new_levels(self, X, draws, some, found), weights, of_rows
+        new_levels = new_levels_of(self, X, new) if self._levels else []
+        if new_levels:
+            return *with_new_levels(self, X, draws, numbers, new_levels), weights, of_rows
         return self.model_, X, draws, weights, of_rows
 
     def _with_new_levels(
-        self, rows: Any, X: Any, draws: NDArray, some: Any
+        self, rows: Any, X: Any, draws: NDArray, numbers: Any
     ) -> tuple[Any, Any, NDArray]:
         """Model, rows and draws with columns and effects of levels that are new.
 
         `rows` are as they were given, X as the model sees them, `some` the numbers of the draws.
         """
-        found = []
+        new = []
         if self._levels:
-            found = new_levels_of(self, X, self._read(rows, reset=False)[1])
-        return with_new_levels(self, X, draws, some, found) if found else (self.model_, X, draws)
+            new = new_levels_of(self, X, self._read(rows, reset=False)[1])
+        return with_new_levels(self, X, draws, numbers, new) if new else (self.model_, X, draws)
 
     def _without_levels_of_columns(self) -> Self:
         """A copy that predicts rows without any of the columns of a factor as they are.
 
         Of a data frame's factors new levels are known as such.
         """
-        known = () if self._design is None else self._design.all_factors
+        factors = () if self._design is None else self._design.all_factors
         twin = copy.copy(self)
-        twin._levels = {each.name: self._levels[each.name] for each in known}
+        twin._levels = {factor.name: self._levels[factor.name] for factor in factors}
         return twin
 
     # -- files, copies, ArviZ -----------------------------------------------------------------
@@ -821,7 +821,7 @@ def rows_that_count(
 
 
 def merged(data: InMemory, model: Model, never: bool) -> InMemory:
-    """With equal rows merged into one where the data are few.
+    """The data, with equal rows merged into one where they are few.
 
     After merging, a weight of 2 and two copies of a row give bitwise the same draws: HMC amplifies
     rounding differences.
@@ -900,10 +900,10 @@ def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
     if offset is None:
         return X
     model = estimator.model_
-    known = known_columns(offset, X.shape[0], model.n_offsets, model.n_given)
+    columns = known_columns(offset, X.shape[0], model.n_offsets, model.n_given)
     if isinstance(model, Response) and not model.ratio:
         X = X.astype(np.float64)
-    return with_known(X, known)
+    return with_known(X, columns)
 
 
 def require_offset(estimator: Any, offset: ArrayLike | None) -> None:
@@ -942,14 +942,14 @@ def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArra
     these, evenly spaced; "auto" are 400 to 800, every so many.
     """
     weights, n_draws = estimator._draws.flat_weights, getattr(estimator, "n_predict_draws", None)
-    (some,) = np.nonzero(weights)
+    (numbers,) = np.nonzero(weights)
     require_predict_draws(n_draws)  # it may have been set after the fit
     if n_draws == "auto":
-        n_draws = -(-len(some) // max(1, len(some) // ENOUGH_ESS))
+        n_draws = -(-len(numbers) // max(1, len(numbers) // ENOUGH_ESS))
     if every or not hasattr(estimator, "classes_"):
         return slice(None), weights
-    if n_draws is not None and n_draws < len(some):
-        some = some[np.linspace(0, len(some) - 1, n_draws).round().astype(int)]
-    elif len(some) == len(weights):
+    if n_draws is not None and n_draws < len(numbers):
+        numbers = numbers[np.linspace(0, len(numbers) - 1, n_draws).round().astype(int)]
+    elif len(numbers) == len(weights):
         return slice(None), weights
-    return some, weights[some] / weights[some].sum()
+    return numbers, weights[numbers] / weights[numbers].sum()

@@ -246,13 +246,13 @@ class BayesianBinomialRegressor(LinearRegressor):
         share = self.predict(X, offset=offset)
         y, share, weight, trials = at_hand(y, share, sample_weight, trials)
         y, share = real_array("y", y), share.astype(np.float64)
-        known = with_trials(None, trials, share)
+        columns = with_trials(None, trials, share)
         self._family.require_targets(y)
-        self._family.require_together(y, known)
-        weight, trials = checked_weights(weight, len(y)), known[:, 1]
+        self._family.require_together(y, columns)
+        weight, trials = checked_weights(weight, len(y)), columns[:, 1]
         common = np.full(len(y), weight @ y / (weight @ trials))
-        left, all_of_it = (weight @ _deviance(y, trials, p) for p in (share, common))
-        return float(1 - left / all_of_it) if all_of_it > 0 else float(left == 0)
+        deviance, null_deviance = (weight @ _deviance(y, trials, p) for p in (share, common))
+        return float(1 - deviance / null_deviance) if null_deviance > 0 else float(deviance == 0)
 
     # -- predictions --------------------------------------------------------------------------
 
@@ -412,6 +412,6 @@ def _metadata(sample_weight, offset, trials) -> RowMetadata:
 
 def _deviance(y: NDArray, trials: NDArray, p: NDArray) -> NDArray:
     """Twice the log likelihood of each row that is lost against its own share, (n_rows,)."""
-    left = trials - y
-    of_own = xlogy(y, y) + xlogy(left, left)
-    return 2 * (of_own - xlogy(y, trials * p) - xlogy(left, trials * (1 - p)))
+    failures = trials - y
+    of_own = xlogy(y, y) + xlogy(failures, failures)
+    return 2 * (of_own - xlogy(y, trials * p) - xlogy(failures, trials * (1 - p)))

@@ -149,8 +149,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     def _checked_rows(self, X, y, metadata: RowMetadata):
         X, y = self._validate_data(X, y, reset=False)
         require_known(y, self.classes_)
-        given, classes = metadata.sample_weight, self.classes_
-        weight, factors = class_weights(self.class_weight, y, classes, given)
+        sample_weight, classes = metadata.sample_weight, self.classes_
+        weight, factors = class_weights(self.class_weight, y, classes, sample_weight)
         if factors is not None:
             weight = weight * factors[np.searchsorted(classes, y)]
         return with_offset(self, X, metadata.offset), y, weight
@@ -350,10 +350,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         rng = np.random.default_rng(random_state)
         shape = len(draws), X.shape[0]
         if kind == "mean":
-            each = np.empty((*shape, len(self.classes_)), X.dtype)
+            proba = np.empty((*shape, len(self.classes_)), X.dtype)
             for rows, p in probabilities(model, X, draws):
-                each[:, rows] = p.transpose(0, 2, 1)
-            return each
+                proba[:, rows] = p.transpose(0, 2, 1)
+            return proba
         labels = np.empty(shape, self.classes_.dtype)
         for rows, p in probabilities(model, X, draws):
             u = rng.random((len(draws), 1, p.shape[2]))
@@ -410,10 +410,11 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         ends = np.empty((X.shape[0], n_outputs, 2))
         for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), BLOCK_BYTES):
             p = under_each(model, X[rows], draws)
-            found = Draws(p.reshape(1, len(p), -1), weights).quantile(ends_of(level))
-            ends[rows] = found.reshape(2, *p.shape[1:]).T
-        both = ends if n_outputs > 1 else np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
-        return both.astype(X.dtype, copy=False)
+            quantiles = Draws(p.reshape(1, len(p), -1), weights).quantile(ends_of(level))
+            ends[rows] = quantiles.reshape(2, *p.shape[1:]).T
+        if n_outputs == 1:
+            ends = np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
+        return ends.astype(X.dtype, copy=False)
 
     @in_blocks()
     def predict_uncertainty(self, X, *, offset=None) -> Bunch:
@@ -447,9 +448,11 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             error[rows] = batch_error(p - mean, weights, 4 * len(self.draws_)).T
         # the entropy of a mean is at least the mean entropy: what is below 0 is rounding
         epistemic = np.maximum(total - aleatoric, 0.0)
-        found = {"total": total, "aleatoric": aleatoric, "epistemic": epistemic}
-        found["standard_error"] = error
-        return Bunch(**{name: each.astype(X.dtype, copy=False) for name, each in found.items()})
+        uncertainty = {"total": total, "aleatoric": aleatoric, "epistemic": epistemic}
+        uncertainty["standard_error"] = error
+        return Bunch(
+            **{name: values.astype(X.dtype, copy=False) for name, values in uncertainty.items()}
+        )
 
 
 # -- labels and their weights -----------------------------------------------------------------
@@ -473,17 +476,17 @@ def chunk_of(
         raise ValueError(
             "classes must be given in the first call of partial_fit: all labels that may occur"
         )
-    known: Any = None if first else estimator.classes_
+    stream_classes: Any = None if first else estimator.classes_
     if classes is not None:
-        given = np.asarray(getattr(classes, "categories", classes))
-        ordered = sorted_labels("classes", given)
-        known = classes_of(ordered) if first else known
-        if not np.array_equal(ordered, known):
+        labels = np.asarray(getattr(classes, "categories", classes))
+        ordered = sorted_labels("classes", labels)
+        stream_classes = classes_of(ordered) if first else stream_classes
+        if not np.array_equal(ordered, stream_classes):
             raise ValueError(
-                f"classes={shown(given)} are not those of the first call, {shown(known)}"
+                f"classes={shown(labels)} are not those of the first call, {shown(stream_classes)}"
             )
-    require_known(y, known)
-    return X, y, known
+    require_known(y, stream_classes)
+    return X, y, stream_classes
 
 
 def class_weights(
@@ -557,8 +560,10 @@ def labels_are_missing(y: Any) -> bool:
         values.ndim > 0
         and values.dtype == object
         and any(
-            one is None or type(one).__name__ == "NAType" or (isinstance(one, float) and one != one)
-            for one in values.ravel()
+            label is None
+            or type(label).__name__ == "NAType"
+            or (isinstance(label, float) and label != label)
+            for label in values.ravel()
         )
     )
 

@@ -132,11 +132,11 @@ def _require_alone(estimator: Any) -> None:
     """Refuse what says of the prior something else than the posterior that is the prior."""
     defaults = {field.name: field.default for field in fields(estimator)}
     for name in _OF_PRIOR:
-        given = getattr(estimator, name, None)  # noise has a prior in linear regression alone
-        if np.any(np.asarray(given, object) != defaults.get(name)):
+        value = getattr(estimator, name, None)  # noise has a prior in linear regression alone
+        if np.any(np.asarray(value, object) != defaults.get(name)):
             raise ValueError(
                 f"prior is the posterior of another fit and stands in place of {name}, which is "
-                f"{given!r}; leave it at {defaults[name]!r}, its default, or set prior=None"
+                f"{value!r}; leave it at {defaults[name]!r}, its default, or set prior=None"
             )
 
 
@@ -148,10 +148,10 @@ def _given_precision(estimator: Any, model: Predictor) -> NDArray:
             'prior_precision must be "learned", a number or one per feature, '
             f"got {estimator.prior_precision!r}"
         )
-    given = np.asarray(estimator.prior_precision, object)
-    if given.ndim == 0:
+    value = np.asarray(estimator.prior_precision, object)
+    if value.ndim == 0:
         remedy = 'use a small number for a weak prior, or "learned"'
-        require_positive("prior_precision", given.item(), remedy)
+        require_positive("prior_precision", value.item(), remedy)
     precision = real_array("prior_precision", estimator.prior_precision)
     if estimator._design is not None and precision.shape == (estimator.n_features_in_,):
         precision = estimator._design.spread(precision)
@@ -172,12 +172,12 @@ def _precision(estimator: Any, model: Predictor, precision: NDArray) -> NDArray:
 
     It is 0 for the log noise variance, which has a prior of its own.
     """
-    given = estimator.intercept_precision
-    require_positive("intercept_precision", given, "use a small number for a weak prior")
-    require_bounded("intercept_precision", np.array(given))
+    of_intercepts = estimator.intercept_precision
+    require_positive("intercept_precision", of_intercepts, "use a small number for a weak prior")
+    require_bounded("intercept_precision", np.array(of_intercepts))
     blocks = [np.broadcast_to(precision.astype(float), model.shapes["coef"]).ravel()]
     if estimator.fit_intercept:
-        blocks.append(np.full(model.shapes["intercept"], float(given / model.unit**2)))
+        blocks.append(np.full(model.shapes["intercept"], float(of_intercepts / model.unit**2)))
     noise = [np.zeros(1)] if "log_noise" in model.shapes else []
     return np.concatenate([*blocks, np.array(model.own_sd) ** -2.0, *noise])
 
@@ -266,7 +266,9 @@ def column_groups(
     if is_word(asked, "share") or (asked is None and not factors):
         return None
     if asked is None or isinstance(asked, Mapping):
-        of_columns = {k: each for k, each in (asked or {}).items() if not isinstance(k, tuple)}
+        of_columns = {
+            k: columns for k, columns in (asked or {}).items() if not isinstance(k, tuple)
+        }
         return _of_mapping(of_columns, n_features, names, factors)
     if is_word(asked, "feature"):
         labels = [f"x{column}" for column in range(n_features)] if names is None else names
@@ -343,37 +345,40 @@ def _of_mapping(
     label_of: dict[int, str | None] = {}
     for label, columns in asked.items():
         if isinstance(columns, str) and columns in _WORDS:
-            found = [_number(label, n_features, names)]
-            own = shown[found[0]]
+            members = [_number(label, n_features, names)]
+            own = shown[members[0]]
             label = {"own": own, "share": rest_of, "flat": None}[columns]
         else:
-            one = isinstance(columns, str | Integral)
-            found = [
-                _number(column, n_features, names) for column in ([columns] if one else columns)
+            is_single = isinstance(columns, str | Integral)
+            members = [
+                _number(column, n_features, names)
+                for column in ([columns] if is_single else columns)
             ]
             label = str(label)
-        if not found:
+        if not members:
             raise ValueError(f"prior_groups: group {label!r} has no columns; leave it out")
-        for column in found:
+        for column in members:
             if column in label_of:
-                both = [_FLAT if one is None else one for one in (label_of[column], label)]
+                clashing = [
+                    _FLAT if group is None else group for group in (label_of[column], label)
+                ]
                 which = column if names is None else repr(names[column])
                 raise ValueError(
-                    f"prior_groups: column {which} is in the groups {both[0]!r} and "
-                    f"{both[1]!r}; a column has one prior precision"
+                    f"prior_groups: column {which} is in the groups {clashing[0]!r} and "
+                    f"{clashing[1]!r}; a column has one prior precision"
                 )
             label_of[column] = label
-    given = {label for label, columns in asked.items() if columns not in _WORDS}
-    rest = [column for column in range(n_features) if column not in label_of]
-    numbers = [column for column in rest if column not in factors]
-    if numbers and _REST in given:
+    labels = {label for label, columns in asked.items() if columns not in _WORDS}
+    ungrouped = [column for column in range(n_features) if column not in label_of]
+    numbers = [column for column in ungrouped if column not in factors]
+    if numbers and _REST in labels:
         raise ValueError(
             f"prior_groups: {len(numbers)} columns are in no group, and would be a group "
             f"{_REST!r}, which is there already; give it another name, or all its columns"
         )
-    for column in rest:
+    for column in ungrouped:
         label_of[column] = shown[column] if column in factors else rest_of
-    groups: dict[str, list[int]] = {str(label): [] for label in asked if label in given}
+    groups: dict[str, list[int]] = {str(label): [] for label in asked if label in labels}
     for column in range(n_features):
         if (label := label_of[column]) is not None:
             groups.setdefault(label, []).append(column)
@@ -386,7 +391,7 @@ def _of_mapping(
 
 
 def _number(column: Any, n_features: int, names: list[str] | None) -> int:
-    """Of a column that is given by name or number."""
+    """Number of a column that is given by name or number."""
     if is_integer(column):
         number = int(column)
         if not -n_features <= number < n_features:
@@ -395,6 +400,6 @@ def _number(column: Any, n_features: int, names: list[str] | None) -> int:
             )
         return number % n_features
     if names is None or column not in names:
-        known = "X has no column names" if names is None else "X has no such column"
-        raise ValueError(f"prior_groups: column {column!r}: {known}; columns are names or numbers")
+        why = "X has no column names" if names is None else "X has no such column"
+        raise ValueError(f"prior_groups: column {column!r}: {why}; columns are names or numbers")
     return names.index(column)

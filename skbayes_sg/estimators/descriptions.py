@@ -18,16 +18,16 @@ def complete(cls: type) -> None:
     """
     if cls.__doc__ is None:  # as under python -OO
         return
-    known: dict[str, tuple[str, str]] = {}
+    described: dict[str, tuple[str, str]] = {}
     for base in reversed(cls.__mro__[1:]):
         of_base = cleandoc(base.__doc__ or "") + "\n"
-        known |= {found[1]: (found[0], found[2]) for found in _DESCRIBED.finditer(of_base)}
+        described |= {match[1]: (match[0], match[2]) for match in _DESCRIBED.finditer(of_base)}
 
     def completed(entry: re.Match[str]) -> str:
-        whole, body = known.get(entry[1], (entry[0], ""))
+        whole, body = described.get(entry[1], (entry[0], ""))
         return entry[0] + body if " : " in entry[0] else whole
 
-    before, parameters, rest = (cleandoc(cls.__doc__) + "\n").partition("\nParameters\n")
-    entries, notes, after = rest.partition("\nNotes\n")
+    before, parameters, remainder = (cleandoc(cls.__doc__) + "\n").partition("\nParameters\n")
+    entries, notes, after = remainder.partition("\nNotes\n")
     entries = _NAMED.sub(completed, entries)
     cls.__doc__ = before + parameters + entries + notes + after

@@ -24,11 +24,11 @@ def with_dispersion(
     It is that of all rows, or of a sample of them.
     """
     data = posterior.data
-    found, error = pearson(estimator, data.sample, data.n_rows / data.sample.n_rows)
-    estimator.diagnostics_["dispersion"] = found
-    if not found > max(DISPERSION_LIMIT, 1 + DISPERSION_ERRORS * error):
+    dispersion, error = pearson(estimator, data.sample, data.n_rows / data.sample.n_rows)
+    estimator.diagnostics_["dispersion"] = dispersion
+    if not dispersion > max(DISPERSION_LIMIT, 1 + DISPERSION_ERRORS * error):
         return warnings
-    return [*warnings, f"dispersion is {found:.3g}: {remedy}"]
+    return [*warnings, f"dispersion is {dispersion:.3g}: {remedy}"]
 
 
 def pearson(estimator: Any, rows: InMemory, more: float) -> tuple[float, float]:
@@ -51,16 +51,16 @@ def pearson(estimator: Any, rows: InMemory, more: float) -> tuple[float, float]:
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
     at_mean = weight * _squares(model, outputs, rows.y)[0]
 
-    some = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
+    telling = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
     flat = estimator._draws.flat
     draws = systematic(estimator._draws.flat_weights, min(_TELLING_DRAWS, len(flat)))
-    of_draws = model.outputs(flat[draws], rows.some(some).X).astype(np.float64)
-    at_draws = weight[some] * _squares(model, of_draws, rows.y[some])
-    less = (at_draws.mean(axis=0) - at_mean[some]).sum() * rows.n_rows / len(some)
+    of_draws = model.outputs(flat[draws], rows.some(telling).X).astype(np.float64)
+    at_draws = weight[telling] * _squares(model, of_draws, rows.y[telling])
+    less = (at_draws.mean(axis=0) - at_mean[telling]).sum() * rows.n_rows / len(telling)
     freedom = max(1.0, weight.sum() - less / more)
-    given = (weight > 0).astype(np.float64) if rows.given is None else rows.given
-    each = weight / np.maximum(given, 1)  # of a row as it was given
-    error = np.sqrt(given @ (each**2 * (2 + model.excess_kurtosis(outputs)[0]))) / freedom
+    repeats = (weight > 0).astype(np.float64) if rows.given is None else rows.given
+    own_weight = weight / np.maximum(repeats, 1)  # of a row as it was given
+    error = np.sqrt(repeats @ (own_weight**2 * (2 + model.excess_kurtosis(outputs)[0]))) / freedom
     return float(at_mean.sum() / freedom), float(error)
 
 

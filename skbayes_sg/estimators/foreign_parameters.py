@@ -31,7 +31,7 @@ _HERE = {
     "cores": ("n_jobs", ""),
     "seed": ("random_state", ""),
 }
-"""By keyword the parameter of estimators that have it, and what more to say."""
+"""The parameter that a foreign keyword stands for, and what more to say."""
 _OF_FIT = {
     "class_weight": "give fit the weights of its rows as sample_weight",
     "exposure": "give it to fit, with the rows",
@@ -39,7 +39,7 @@ _OF_FIT = {
     "sample_weight": "give it to fit, with the rows",
     "trials": "give it to fit, with the rows",
 }
-"""By keyword what to do where no parameter stands for it."""
+"""What to do about a keyword that no parameter stands for."""
 _VALUES = {
     "prior": {
         **dict.fromkeys(("normal", "gaussian", "l2", "ridge"), "None is the normal prior"),
@@ -51,36 +51,42 @@ _VALUES = {
         "auto": "None chooses one",
     },
 }
-"""By parameter what a word of other packages is called here."""
+"""What a word of other packages for the value of a parameter is called here."""
 
 
 class SignatureOfInit:
     """The signature of a class that has a `__new__` for any keywords: that of its `__init__`."""
 
     def __get__(self, instance: Any, owner: type) -> Signature:
-        found = signature(owner.__init__)  # type: ignore[misc]
-        return found.replace(parameters=list(found.parameters.values())[1:])
+        of_init = signature(owner.__init__)  # type: ignore[misc]
+        return of_init.replace(parameters=list(of_init.parameters.values())[1:])
 
 
-def require_known_parameters(cls: type, args: tuple, given: dict[str, Any]) -> None:
+def require_known_parameters(cls: type, args: tuple, keywords: dict[str, Any]) -> None:
     """Raise TypeError for what the constructor of a class does not take.
 
     The message is under the name of the class, which is not that of the base whose `__init__` it
     has. Of a keyword it says what the parameter is called here, as far as that is known.
     """
-    known = SignatureOfInit().__get__(None, cls).parameters
-    kinds = {one.kind for one in known.values()}
+    parameters = SignatureOfInit().__get__(None, cls).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
     if kinds & {Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL}:
         return
-    first = [name for name, one in known.items() if one.kind is not Parameter.KEYWORD_ONLY]
+    first = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.kind is not Parameter.KEYWORD_ONLY
+    ]
     if len(args) > len(first):
         raise TypeError(
             f"{cls.__name__} takes {', '.join(first)} by position, and got {len(args)} values; "
             "give the others by keyword"
         )
-    for name in given:
-        if name not in known:
-            raise TypeError(f"{cls.__name__} has no parameter {name!r}; {_remedy(name, known)}")
+    for name in keywords:
+        if name not in parameters:
+            raise TypeError(
+                f"{cls.__name__} has no parameter {name!r}; {_remedy(name, parameters)}"
+            )
 
 
 def called_here(parameter: str, word: str) -> str:
@@ -91,15 +97,16 @@ def called_here(parameter: str, word: str) -> str:
     return f"; {remedy}" if remedy else ""
 
 
-def _remedy(name: str, known: Mapping[str, Parameter]) -> str:
+def _remedy(name: str, parameters: Mapping[str, Parameter]) -> str:
     parameter, more = _HERE.get(name, ("", ""))
-    if parameter in known:
+    if parameter in parameters:
         return f"give {parameter}{more}"
     if name in _OF_FIT:
         return _OF_FIT[name]
-    of = [each.__name__ for each in SAMPLERS.values() if name in signature(each).parameters]
-    if of and "sampler" in known:
-        return f"it is a parameter of {', '.join(of)} in skbayes_sg.samplers; give one as sampler"
-    if alike := get_close_matches(name, known, n=1):
+    samplers = [cls.__name__ for cls in SAMPLERS.values() if name in signature(cls).parameters]
+    if samplers and "sampler" in parameters:
+        names = ", ".join(samplers)
+        return f"it is a parameter of {names} in skbayes_sg.samplers; give one as sampler"
+    if alike := get_close_matches(name, parameters, n=1):
         return f"did you mean {alike[0]}?"
-    return f"it has {', '.join(known)}"
+    return f"it has {', '.join(parameters)}"

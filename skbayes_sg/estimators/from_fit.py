@@ -32,11 +32,11 @@ class FromFit:
         fit = estimator._fit
         if fit is None:
             raise AttributeError(f"{owner.__name__} has no {self._name} before fit")
-        found = fit.values.get(self._name)
-        if found is None:
-            found = self._value(estimator, fit)
+        value = fit.values.get(self._name)
+        if value is None:
+            value = self._value(estimator, fit)
             if self._kept:
-                fit.values[self._name] = found
-        if found is None:
+                fit.values[self._name] = value
+        if value is None:
             raise AttributeError(f"{owner.__name__} has no {self._name} after this fit")
-        return found
+        return value

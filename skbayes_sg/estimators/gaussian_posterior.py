@@ -131,8 +131,8 @@ class FittedPosterior:
 
     @property
     def distribution(self) -> Any:
-        """Of the parameters of the model, normal or normal-inverse-gamma; read for the first time
-        it may be computed from the rows."""
+        """Distribution of the model's parameters, normal or normal-inverse-gamma; read for the
+        first time it may be computed from the rows."""
         return self.found.value if isinstance(self.found, Deferred) else self.found
 
     @property
@@ -157,7 +157,7 @@ class FittedPosterior:
         return self.distribution.shape, self.distribution.rate
 
     def _warn(self) -> None:
-        """Where its width is used: the draws of a fit do not have it."""
+        """Warn where a width is used that the draws of a fit do not have."""
         if self.distribution.by_expected:
             warn(f"{BY_EXPECTED}; the draws of a fit are not affected")
 
@@ -228,7 +228,7 @@ class FittedPosterior:
         return self.design.with_levels_of(X)
 
     def with_columns_of(self, model: Any, design: Design | None) -> FittedPosterior:
-        """With coefficients for the levels that more rows have, of the distribution of new ones."""
+        """This posterior with coefficients for the levels of more rows, distributed as new ones."""
         n_columns = self.shapes["coef"][1]
         if self.design is None or design is None or design.n_columns == n_columns:
             return self
@@ -237,9 +237,9 @@ class FittedPosterior:
         n_outputs = self.shapes["coef"][0]
         mean, sd = np.zeros((n_outputs, growth.n_more)), np.full(growth.n_more, _FLAT)
         for factor in design.all_factors:
-            new = [at - n_columns for at in factor.columns if at >= n_columns]
-            if (given := self.levels[factor.name].given) is not None:
-                mean[:, new], sd[new] = given[0][:, None], given[1]
+            new = [column - n_columns for column in factor.columns if column >= n_columns]
+            if (effect := self.levels[factor.name].given) is not None:
+                mean[:, new], sd[new] = effect[0][:, None], effect[1]
         noise = 1.0 if self.noise is None else self.distribution.noise_variance
         precision = np.tile(noise / sd**2, n_outputs)
         facts = precision, np.ones(len(precision)), mean.ravel()
@@ -282,7 +282,7 @@ class FittedPosterior:
 
     @property
     def _open_unit(self) -> NDArray:
-        """Of columns of one value: of its size."""
+        """Unit of columns of one value: the size of that."""
         assert self.columns is not None
         return self._of_each(np.maximum(1.0, np.abs(self.columns.mean)))
 
@@ -296,31 +296,31 @@ class FittedPosterior:
         assert self.columns is not None
         precision = self.held[:, 1] * unit**2
         free = np.flatnonzero((self.held[:, 0] > 0) & (precision > 0))
-        distribution, prior, found = self.distribution, self.prior, list[Any]()
+        distribution, prior, released = self.distribution, self.prior, list[Any]()
         if not len(free):
             return distribution, prior
         value = self._of_each(self.columns.mean)[free]
-        for one in (distribution, prior):
-            assert one is not None
-            operator = one.operator.plain()
+        for density in (distribution, prior):
+            assert density is not None
+            operator = density.operator.plain()
             if isinstance(operator, Diag):
                 values = operator.values.copy()
                 values[free] = precision[free]
                 operator = Diag(values)
             else:
                 matrix = operator.dense().copy()
-                known = matrix[free, free] - self.held[free, 0]
+                information = matrix[free, free] - self.held[free, 0]
                 if "intercept" in self.shapes:
                     n_outputs, n_columns = self.shapes["coef"]
-                    known = value * matrix[free, n_outputs * n_columns + free // n_columns]
-                matrix[free, free] = np.where(value == 0, 0.0, known) + precision[free]
+                    information = value * matrix[free, n_outputs * n_columns + free // n_columns]
+                matrix[free, free] = np.where(value == 0, 0.0, information) + precision[free]
                 operator = Dense(matrix)
-            if isinstance(one, NormalInverseGammaPrior):
-                found.append(NormalInverseGammaPrior(operator, one.noise, one.mean[:-1]))
+            if isinstance(density, NormalInverseGammaPrior):
+                released.append(NormalInverseGammaPrior(operator, density.noise, density.mean[:-1]))
                 continue
-            found.append(GaussianPrior(operator, one.mean))
-            found[-1].by_expected = one.by_expected
-        return found[0], found[1]
+            released.append(GaussianPrior(operator, density.mean))
+            released[-1].by_expected = density.by_expected
+        return released[0], released[1]
 
     def still_held(self, columns: Columns) -> NDArray | None:
         """`held` after more rows, None if no coefficient is."""
@@ -339,9 +339,9 @@ class FittedPosterior:
     def _of_each(self, columns: NDArray) -> NDArray:
         """A number of each column, for each parameter; 0 of those without a column."""
         assert self.held is not None
-        found, n_outputs = np.zeros(len(self.held)), self.shapes["coef"][0]
-        found[: n_outputs * len(columns)] = np.tile(columns, n_outputs)
-        return found
+        numbers, n_outputs = np.zeros(len(self.held)), self.shapes["coef"][0]
+        numbers[: n_outputs * len(columns)] = np.tile(columns, n_outputs)
+        return numbers
 
 
 def _held_by(prior: Any, model: Any, columns: Columns) -> NDArray | None:
@@ -349,11 +349,11 @@ def _held_by(prior: Any, model: Any, columns: Columns) -> NDArray | None:
     if columns.unit.all():
         return None
     n_outputs, n_normal = model.shapes["coef"][0], model.dim - ("log_noise" in model.shapes)
-    each = np.zeros(n_normal, bool)
-    each[: n_outputs * len(columns.unit)] = np.tile(columns.unit == 0, n_outputs)
+    is_held = np.zeros(n_normal, bool)
+    is_held[: n_outputs * len(columns.unit)] = np.tile(columns.unit == 0, n_outputs)
     precision, unit = prior.precision[:n_normal], prior.unit[:n_normal]
     of_unit = precision / unit / model.unit**2
-    return np.where(each[:, None], np.column_stack([precision, of_unit]), 0.0)
+    return np.where(is_held[:, None], np.column_stack([precision, of_unit]), 0.0)
 
 
 def _require_same_names(ours: tuple[str, ...], theirs: tuple[str, ...]) -> None:

@@ -162,11 +162,11 @@ class BayesianLinearRegression(LinearRegressor):
     # -- the model ---------------------------------------------------------------------------
 
     def _make_model(self, data: Data) -> Linear:
-        given = self.noise_variance
-        if given is not None:
-            require_positive("noise_variance", given, "leave it None to have it sampled")
-            given = float(given)
-        return Linear(data.n_features, self.fit_intercept, given, self._noise(data))
+        noise_variance = self.noise_variance
+        if noise_variance is not None:
+            require_positive("noise_variance", noise_variance, "leave it None to have it sampled")
+            noise_variance = float(noise_variance)
+        return Linear(data.n_features, self.fit_intercept, noise_variance, self._noise(data))
 
     def _noise(self, data: Data) -> tuple[float, float]:
         """Shape and rate of the prior of the noise variance."""
@@ -183,36 +183,36 @@ class BayesianLinearRegression(LinearRegressor):
     def _prior(
         self, model: Model, data: Data, classes: NDArray | None = None, streaming: bool = False
     ) -> Prior:
-        """Under a given precision coefficients that rows determine take from the noise's shape.
+        """Prior; under a given precision coefficients that rows determine take from its shape.
 
         In a stream these are known at its end. Above 1,000 parameters none are counted.
         """
         prior = super()._prior(model, data, classes, streaming)
-        given = self._em() is None and self.prior is None and self.noise_prior is None
-        if not (given and isinstance(prior, NormalInverseGammaPrior) and has_matrix(model.dim)):
+        is_given = self._em() is None and self.prior is None and self.noise_prior is None
+        if not (is_given and isinstance(prior, NormalInverseGammaPrior) and has_matrix(model.dim)):
             return prior
         if streaming:
             return prior.determined_by(0.0, 0.0)
         n_rows, information = information_of(data, self.fit_intercept)
         root = np.sqrt(prior.precision[:-1])
-        known = np.maximum(np.linalg.eigvalsh(information / np.outer(root, root)), 0.0)
-        return prior.determined_by(n_rows, float(np.sum(known / (1 + known))))
+        eigenvalues = np.maximum(np.linalg.eigvalsh(information / np.outer(root, root)), 0.0)
+        return prior.determined_by(n_rows, float(np.sum(eigenvalues / (1 + eigenvalues))))
 
     def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
         """Also a warning of a precision so weak that no row is left to tell the noise."""
-        found, prior = super()._notices(posterior, facts), posterior.prior
+        notices, prior = super()._notices(posterior, facts), posterior.prior
         if not isinstance(prior, NormalInverseGammaPrior) or prior.free_shape is None:
-            return found
+            return notices
         weight = posterior.data.sample.weight
         n_rows = posterior.n_rows if weight is None else float(weight.sum())
         if n_rows - 2 * (prior.free_shape - prior.shape) < _LEFT:
-            found.append(
+            notices.append(
                 f"prior_precision={self.prior_precision!r} is so weak that coefficients fit all "
                 "rows, and no row is left to tell the noise variance, which has one degree of "
                 'freedom; raise prior_precision, leave it "learned", or give noise_variance or '
                 "noise_prior"
             )
-        return found
+        return notices
 
     # -- fitting ------------------------------------------------------------------------------
 
@@ -234,8 +234,8 @@ class BayesianLinearRegression(LinearRegressor):
     @property
     def noise_variance_samples_(self) -> NDArray:
         """Draws of the noise variance, or the given value, (n_chains, n_draws)."""
-        given, draws = self.model_.noise_variance, self.draws_
-        return np.exp(draws[..., -1]) if given is None else np.full(draws.shape[:2], given)
+        noise, draws = self.model_.noise_variance, self.draws_
+        return np.exp(draws[..., -1]) if noise is None else np.full(draws.shape[:2], noise)
 
     def _moments(self, mixture: Mixture, return_std: bool) -> tuple[NDArray, ...]:
         X = mixture.X
@@ -250,15 +250,15 @@ class BayesianLinearRegression(LinearRegressor):
         return mean, std, std
 
     def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
-        """Of y without draws of the coefficients, where one precision is given or sampled."""
+        """Quantiles of y without draws of coefficients, if one precision is given or sampled."""
         fit = self._fit
-        one = fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
-        if kind == "mean" or not one or mixture.model is not self.model_:
+        has_one_precision = fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
+        if kind == "mean" or not has_one_precision or mixture.model is not self.model_:
             return super()._quantiles(mixture, q, kind)
         noise = np.sqrt(self.noise_variance_samples_).ravel()
         mean, square = self._response(mixture.X, noise)
         weights, wider = self._draws.flat_weights, np.sqrt(1 + square)
-        halves = [scale_mixture_quantile(each, weights, noise) for each in q]
+        halves = [scale_mixture_quantile(level, weights, noise) for level in q]
         return mean[:, None] + wider[:, None] * np.array(halves), wider * noise.mean()
 
     def _response(self, X, scale: NDArray) -> tuple[NDArray, NDArray]:
@@ -267,15 +267,15 @@ class BayesianLinearRegression(LinearRegressor):
         The square is the squared length of root x + shift, plus rest. Among many rows the root is
         triangular, so that a row costs as much as half a product with a matrix of D x D.
         """
-        X, given = self.model_.features(X), X
+        X, with_offsets = self.model_.features(X), X
         factor = (np.sqrt(self._draws.flat_weights) / scale)[:, None]
         root = self.coef_samples_.reshape(-1, X.shape[1]) - self.coef_
         shift = self.intercept_samples_.reshape(-1, 1) - self.intercept_
-        root, shift, rest = root * factor, shift * factor, 0.0
+        root, shift, remainder = root * factor, shift * factor, 0.0
         times: Callable[[NDArray], NDArray] = partial(np.matmul, root)
         if root.shape[1] < min(len(root), X.shape[0]):
             R = np.asarray(np.linalg.qr(np.hstack([root, shift]), mode="r"))
-            root, shift, rest = R[:-1, :-1], R[:-1, -1:], float(R[-1, -1]) ** 2
+            root, shift, remainder = R[:-1, :-1], R[:-1, -1:], float(R[-1, -1]) ** 2
             times = partial(get_blas_funcs("trmm", (root,)), 1.0, root)
         mean, square = np.empty((2, X.shape[0]))
         sparse = self.model_.keeps_sparse(X)
@@ -285,8 +285,8 @@ class BayesianLinearRegression(LinearRegressor):
             mean[rows] = block @ self.coef_ + self.intercept_
             z = (block @ root.T).T if sparse else times(block.T)
             z += shift
-            square[rows] = np.vecdot(z.T, z.T) + rest
-        return self.model_.plus_known(mean[None, None], given)[0, 0], square
+            square[rows] = np.vecdot(z.T, z.T) + remainder
+        return self.model_.plus_known(mean[None, None], with_offsets)[0, 0], square
 
 
 def information_of(data: Data, fit_intercept: bool) -> tuple[float, NDArray]:
@@ -295,11 +295,11 @@ def information_of(data: Data, fit_intercept: bool) -> tuple[float, NDArray]:
 
     def of_batch(batch: Batch) -> tuple[float, NDArray]:
         X = dense(batch.X).astype(np.float64, copy=False)
-        X, known = X[:, : data.n_features], X[:, data.n_features :]
+        X, columns = X[:, : data.n_features], X[:, data.n_features :]
         if fit_intercept:
             X = np.column_stack([X, np.ones(len(X))])
         weight = np.ones(len(X)) if batch.weight is None else batch.weight.astype(np.float64)
-        precise = weight if known.shape[1] < 2 else weight * np.exp(-known[:, 1])
+        precise = weight if columns.shape[1] < 2 else weight * np.exp(-columns[:, 1])
         return float(weight.sum()), (X.T * precise) @ X
 
     return data.reduce(of_batch, dim, pairs=True)

@@ -224,9 +224,9 @@ class LinearModel(BayesianEstimator):
     _rows_of_columns: ClassVar[NDArray | None] = None
     """Rows in which the column of a level is not 0."""
     _columns: ClassVar[Columns | None] = None  # a class variable is no parameter
-    """Of all rows, where a prior is in their units."""
+    """Means and units of the columns in all rows, where a prior is in these units."""
     _spread: ClassVar[tuple[float, float] | None] = None
-    """Of y of a fit, where it has a unit."""
+    """Middle and half width of the y of a fit, where it has a unit."""
     _has_rows = False
     """Whether `coef_` has a row for each logit, and `intercept_` an entry, also for one."""
     prior_precision_ = FromFit(lambda self, fit: _normal_precision(fit))
@@ -274,14 +274,14 @@ class LinearModel(BayesianEstimator):
     def factors_(self) -> dict[str, Factor | str]:
         """Factors, with their levels that have rows; in words, why a group is none."""
         check_is_fitted(self, "model_")
-        found: dict[str, Factor | str] = {}
+        factors: dict[str, Factor | str] = {}
         for name, levels in self._levels.items():
-            found[name] = levels.seen
+            factors[name] = levels.seen
             if not levels.known:
-                found[name] = "no factor: slopes of a column that is not in X"
+                factors[name] = "no factor: slopes of a column that is not in X"
             elif levels.slope_of is not None:
-                found[name] = f"slopes of {self.coef_names_[levels.slope_of]!r} by level"
-        return found | {name: f"no factor: {why}" for name, why in self._no_factors.items()}
+                factors[name] = f"slopes of {self.coef_names_[levels.slope_of]!r} by level"
+        return factors | {name: f"no factor: {why}" for name, why in self._no_factors.items()}
 
     @property
     def prior_precision_draws_(self) -> NDArray:
@@ -342,12 +342,12 @@ class LinearModel(BayesianEstimator):
         """Warnings about columns of one value, where the prior is in units of the columns."""
         if self._em() is None:
             return []
-        columns, found = of_columns(posterior.data), list[str]()
+        columns, notices = of_columns(posterior.data), list[str]()
         size = np.maximum(columns.unit, np.abs(columns.mean))
         of_levels = np.zeros(len(size), bool)  # one without rows is predicted as a new one
         for levels in facts["_levels"].values():
             of_levels[list(levels.factor.columns)] = True
-        for which, what in (
+        for which, problem in (
             (
                 (columns.unit == 0) & ~of_levels,
                 "one value in all rows, so the data say nothing about the coefficient, which is "
@@ -360,13 +360,13 @@ class LinearModel(BayesianEstimator):
                 "their differences mean something",
             ),
         ):
-            (those,) = np.nonzero(which)
-            if len(those):
+            (numbers,) = np.nonzero(which)
+            if len(numbers):
                 names = self._column_names
-                some = ", ".join(repr(names[column]) for column in those[:3])
-                more = f" and {len(those) - 3} more" if len(those) > 3 else ""
-                found.append(f"column {some}{more} of X: {what}")
-        return found
+                examples = ", ".join(repr(names[column]) for column in numbers[:3])
+                more = f" and {len(numbers) - 3} more" if len(numbers) > 3 else ""
+                notices.append(f"column {examples}{more} of X: {problem}")
+        return notices
 
     def _few_draws(self, posterior: Posterior) -> FewDraws | None:
         # effects of new levels are balanced over all draws; a mean that is linear takes one product
@@ -443,8 +443,8 @@ class LinearModel(BayesianEstimator):
             raise NotFittedError(
                 "predicted_covariance needs a `fit`: a stream has no stationary distribution"
             )
-        given = RowMetadata(sample_weight, offset, var_weights, trials)
-        metadata = metadata_of_fit(self, given)
+        metadata = RowMetadata(sample_weight, offset, var_weights, trials)
+        metadata = metadata_of_fit(self, metadata)
         posterior = self._posterior_of(X, y, metadata)
         if is_high_dimensional(posterior):
             raise ValueError(
@@ -479,8 +479,10 @@ class LinearModel(BayesianEstimator):
         if c > 0:
             assert isinstance(density, Posterior | Expanded)
             M = mean_noise(density, coordinates.transform(theta), distributions[0], Lam, c)
-        each = [distribution.covariance(Lam, M) for distribution in distributions]
-        mean = np.average(each, axis=0, weights=[len(state.theta) for state in engine.states])
+        covariances = [distribution.covariance(Lam, M) for distribution in distributions]
+        mean = np.average(
+            covariances, axis=0, weights=[len(state.theta) for state in engine.states]
+        )
         return coordinates.covariance(mean)
 
     def summary(
@@ -690,11 +692,11 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         >>> model.n_samples_seen_, model.draws_.shape
         (5000, (8, 256, 21))
         """
-        X, y, known = chunk_of(self, X, y, classes)
-        found = of_chunk(self, X, offset) | {"classes_": known}
+        X, y, labels = chunk_of(self, X, y, classes)
+        attributes = of_chunk(self, X, offset) | {"classes_": labels}
         metadata = RowMetadata(sample_weight, offset)
-        model, data = self._rows(X, y, known, metadata, n_total=X.shape[0])
-        update(self, data, lambda rows: model, found)
+        model, data = self._rows(X, y, labels, metadata, n_total=X.shape[0])
+        update(self, data, lambda rows: model, attributes)
         return self
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
@@ -729,10 +731,10 @@ class LinearClassifier(LinearModel, BayesianClassifier):
     def _bind_blocks(self, X, y, metadata: RowMetadata) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""
         source = source_of(X, y, metadata, self._design)
-        found = FirstPass(source, labels=True)
-        classes, factors = self._classes_of(found.labels), None
+        first_pass = FirstPass(source, labels=True)
+        classes, factors = self._classes_of(first_pass.labels), None
         totals = np.zeros(len(classes))
-        totals[np.searchsorted(classes, found.labels)] = found.totals
+        totals[np.searchsorted(classes, first_pass.labels)] = first_pass.totals
         present = totals > 0
         if self.class_weight is not None:
             factors = class_factors(self.class_weight, totals, classes)
@@ -750,7 +752,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
                 weight = factors[codes] if weight is None else weight * factors[codes]
             return model.encode(codes, dtype), weights_or_none(WEIGHTS, weight, dtype)
 
-        data = found.data(encode)
+        data = first_pass.data(encode)
         return Posterior(model, data, self._prior(model, data, classes)), {"classes_": classes}
 
 
@@ -815,10 +817,10 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         return self._family.of_data(data, self.fit_intercept)
 
     def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
-        found = super()._notices(posterior, facts)
+        notices = super()._notices(posterior, facts)
         if getattr(self, "noise_variance", None) is not None:  # either kind of weight is the other
-            return found
-        return found + self._family.notices(posterior.data)
+            return notices
+        return notices + self._family.notices(posterior.data)
 
     def _bind(
         self, X, y: NDArray, metadata: RowMetadata, n_total: float | None = None
@@ -854,26 +856,26 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         as far from zero as y, and X in single precision.
         """
         weight, offset, counts, trials = metadata
-        known = None if offset is None else known_columns(offset, len(y), 1)
+        columns = None if offset is None else known_columns(offset, len(y), 1)
         if trials is not None:
-            known = with_trials(offset, trials, X)
-            require_trials(known[:, 1], X.dtype)
+            columns = with_trials(offset, trials, X)
+            require_trials(columns[:, 1], X.dtype)
         if counts is not None:
             k = counts_of_means(counts, len(y))
             if getattr(self, "noise_variance", None) is not None:  # k rows say no more of it
                 weight = k * checked_weights(weight, len(y))
             else:
                 y, of_means = self._family.averaged(y, k)
-                if known is not None:
-                    of_means[:, :1] += known
-                known = of_means
+                if columns is not None:
+                    of_means[:, :1] += columns
+                columns = of_means
         self._family.require_targets(y)
-        if known is not None:
-            self._family.require_together(y, known)
-        if known is not None and self._family.has_location:
-            y, known = y - known[:, 0], np.column_stack([0 * known[:, 0], known[:, 1:]])
-            known = known if known.any() else None
-        X = X if known is None else with_known(X, known)
+        if columns is not None:
+            self._family.require_together(y, columns)
+        if columns is not None and self._family.has_location:
+            y, columns = y - columns[:, 0], np.column_stack([0 * columns[:, 0], columns[:, 1:]])
+            columns = columns if columns.any() else None
+        X = X if columns is None else with_known(X, columns)
         return X, y, RowMetadata(weight)
 
     def _bind_blocks(self, X, y, metadata: RowMetadata) -> tuple[Posterior, dict[str, Any]]:
@@ -887,15 +889,15 @@ class LinearRegressor(BayesianRegressor, LinearModel):
             y = y if in_partitions(y) else np.asarray(y)
             y, metadata = y - metadata.offset, metadata._replace(offset=None)
         source = source_of(X, y, metadata, self._design)
-        found = FirstPass(source, labels=False, require=self._family.require_together)
-        if not found.n_weighted:
+        first_pass = FirstPass(source, labels=False, require=self._family.require_together)
+        if not first_pass.n_weighted:
             raise ValueError(NO_WEIGHT)
 
         def encode(y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray | None]:
             self._family.require_targets(y)
             return y.astype(np.float64), weights_or_none("sample_weight", weight, source.dtype)
 
-        data = found.data(encode)
+        data = first_pass.data(encode)
         model = self._make_model(data)
         if model.has_location:
             require_spread(data.sample.y, source.dtype)
@@ -942,10 +944,10 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         if not first:
             self._take_levels_of(X)
         X, y = self._validate_pair(X, y, reset=first)
-        found = of_chunk(self, X, metadata.offset)
+        attributes = of_chunk(self, X, metadata.offset)
         data = self._rows(X, y, metadata, n_total=X.shape[0])
         warn(self._family.notices(data))
-        update(self, data, self._make_model, found)
+        update(self, data, self._make_model, attributes)
         return self
 
 

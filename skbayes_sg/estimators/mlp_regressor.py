@@ -139,7 +139,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         return self.sampler is None and self._em() is None
 
     def _options(self, dim: int) -> Options:
-        """With chains that have time to leave modes in which the noise is too small."""
+        """Options that give chains time to leave modes in which the noise is too small."""
         options = super()._options(dim)
         return options._replace(least=_LEAST) if self._in_modes() else options
 
@@ -227,9 +227,9 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         if not first:
             self._take_levels_of(X)
         X, y = self._validate_pair(X, y, reset=first)
-        found = of_chunk(self, X, offset)
-        total = population(n_total, X.shape[0], found["n_samples_seen_"])
-        follow(self, self._bind(X, y, RowMetadata(sample_weight, offset), total), found)
+        attributes = of_chunk(self, X, offset)
+        total = population(n_total, X.shape[0], attributes["n_samples_seen_"])
+        follow(self, self._bind(X, y, RowMetadata(sample_weight, offset), total), attributes)
         return self
 
     # -- draws --------------------------------------------------------------------------------
@@ -247,25 +247,25 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
         """One axis more where there are several responses, which each row has one after another."""
-        found, n_responses = super()._of_rows(parts), self.model_.n_responses
-        return found.reshape(-1, n_responses, *found.shape[1:]) if n_responses > 1 else found
+        values, n_responses = super()._of_rows(parts), self.model_.n_responses
+        return values.reshape(-1, n_responses, *values.shape[1:]) if n_responses > 1 else values
 
     def _under_draws(self, X) -> NDArray:
         """That y is below its predictive mean less a standard deviation, and plus one."""
         draws = self._draws.counting()
-        flat, found = draws.flat, []
+        flat, below = draws.flat, []
         for outputs in outputs_of(self.model_, X, flat):
             mean, sd = mixture_moments(self.model_, outputs, np.full(len(flat), 1 / len(flat)))
             ends = mean - sd, mean + sd
-            found.append(np.stack([self.model_.distribution(y, outputs) for y in ends], axis=1))
-        return np.concatenate(found, axis=2).reshape(*draws.values.shape[:2], 2, -1)
+            below.append(np.stack([self.model_.distribution(y, outputs) for y in ends], axis=1))
+        return np.concatenate(below, axis=2).reshape(*draws.values.shape[:2], 2, -1)
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
         """Mean log density above that of a normal distribution of the mean and spread of y."""
         draws, weights = self._draws.flat, self._draws.flat_weights
         rows, model = few.data.sample, self.model_
         blocks = row_blocks(len(draws), 8 * model.row_size * rows.n_rows)
-        each = [model.log_likelihood(draws[some], rows.X, rows.y) for some in blocks]
-        own = logsumexp(np.concatenate(each), axis=0, b=weights[:, None])
+        of_blocks = [model.log_likelihood(draws[block], rows.X, rows.y) for block in blocks]
+        own = logsumexp(np.concatenate(of_blocks), axis=0, b=weights[:, None])
         square = np.square(rows.y, dtype=np.float64) + np.log(2 * np.pi * model.scale**2)
         return float(np.average(own + 0.5 * square.sum(axis=1), weights=rows.weight))

@@ -135,8 +135,8 @@ class Multimodal(BayesianEstimator):
     def _temperature(self) -> float:
         """The temperature in numbers: by default Bayes's for a given sampler or a learned prior."""
         if self.temperature is None:
-            given = self.sampler is not None or self._em() is not None
-            return 1.0 if given else self._default_temperature
+            is_bayes = self.sampler is not None or self._em() is not None
+            return 1.0 if is_bayes else self._default_temperature
         require_positive("temperature", self.temperature, "1 is Bayes; below it the fit is colder")
         if self._em() is not None and self.temperature != 1:
             raise ValueError(
@@ -183,8 +183,8 @@ class Multimodal(BayesianEstimator):
             square = input_square_of(data) if first else self._input_square
             return model.prior(model.reference_precision(square), mean)
         precision = of_groups(model, "prior_precision", self.prior_precision)
-        given = np.asarray(self.prior_precision, np.float64)
-        if not (np.isfinite(given).all() and given.min() > 0):
+        numbers = np.asarray(self.prior_precision, np.float64)
+        if not (np.isfinite(numbers).all() and numbers.min() > 0):
             raise ValueError(
                 f"prior_precision must be positive and finite, got {self.prior_precision!r}"
             )
@@ -307,11 +307,11 @@ def agreement_of(estimator: Multimodal, posterior: Posterior, n_gradients: int) 
     draws = estimator._draws.counting()
     flat = draws.flat
     blocks = row_blocks(len(flat), 4 * few.model.row_size * len(rows))
-    each = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
+    log_probs = [few.log_prob(flat[block].astype(np.float64)) for block in blocks]
     p = estimator._under_draws(few.data.sample.X)
     streams = estimator._stream is not None and estimator.temperature is None
     temperature = 1.0 if streams else estimator._temperature()
-    figures = averages.of_predictions(averages.that_matter(p), np.concatenate(each)) | {
+    figures = averages.of_predictions(averages.that_matter(p), np.concatenate(log_probs)) | {
         "prediction_gain": estimator._gain(p, few, posterior),
         "temperature": temperature,
     }
@@ -320,12 +320,12 @@ def agreement_of(estimator: Multimodal, posterior: Posterior, n_gradients: int) 
     return figures
 
 
-def of_groups(model: Model, name: str, given: ArrayLike) -> NDArray:
+def of_groups(model: Model, name: str, asked: ArrayLike) -> NDArray:
     """A parameter of the prior, one number or one per group of blocks, for each weight."""
-    groups, values = model.groups, real_array(name, given)
+    groups, values = model.groups, real_array(name, asked)
     if values.shape not in ((), (len(groups),)):
         named = ", ".join("+".join(group) for group in groups)
-        raise ValueError(f"{name} must be one number or {len(groups)}, for {named}; got {given!r}")
+        raise ValueError(f"{name} must be one number or {len(groups)}, for {named}; got {asked!r}")
     of_group = zip(groups, np.broadcast_to(values, len(groups)), strict=True)
     return model.spread({block: value for group, value in of_group for block in group})
 

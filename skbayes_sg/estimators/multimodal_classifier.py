@@ -63,17 +63,17 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         FloatingPointError
             If the chain diverges.
         """
-        X, y, known = chunk_of(self, X, y, classes)
-        found = of_chunk(self, X, offset) | {"classes_": known}
-        total = population(n_total, X.shape[0], found["n_samples_seen_"])
-        follow(self, self._bind(X, y, known, RowMetadata(None, offset), total), found)
+        X, y, labels = chunk_of(self, X, y, classes)
+        attributes = of_chunk(self, X, offset) | {"classes_": labels}
+        total = population(n_total, X.shape[0], attributes["n_samples_seen_"])
+        follow(self, self._bind(X, y, labels, RowMetadata(None, offset), total), attributes)
         return self
 
     def _under_draws(self, X) -> NDArray:
         """Probabilities (chains, draws, classes, rows)."""
         counting = self._draws.counting()
         draws = counting.flat.astype(X.dtype, copy=False)
-        p = np.concatenate([each for _, each in probabilities(self.model_, X, draws)], axis=2)
+        p = np.concatenate([block for _, block in probabilities(self.model_, X, draws)], axis=2)
         return p.reshape(*counting.values.shape[:2], *p.shape[1:])
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:

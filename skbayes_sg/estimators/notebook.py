@@ -50,8 +50,8 @@ def without_draws(attributes: Any) -> Any:
 def _diagnostics(estimator: Any) -> str:
     figures = estimator.diagnostics_
     rows = [(text, f"{figures[k]:.4g}") for k, text in _FIGURES.items() if k in figures]
-    said = getattr(estimator, "_warnings", ())
-    rows += [("warning", each) for each in said] or [("warnings", "none")]
+    warnings = getattr(estimator, "_warnings", ())
+    rows += [("warning", warning) for warning in warnings] or [("warnings", "none")]
     if hasattr(estimator, "sampler_reason_"):
         rows.append((type(estimator.sampler_).__name__, estimator.sampler_reason_))
     return _TABLE.format("".join(_ROW.format(*map(html.escape, row)) for row in rows))

@@ -159,20 +159,21 @@ class BayesianOrdinalClassifier(LinearClassifier):
         of_y, of_classes = ordered_levels(y), ordered_levels(classes)
         # the order of the first chunk is kept, and another one is refused
         if hasattr(self, "model_"):
-            known = self.categories_.tolist()
+            first_order = self.categories_.tolist()
         else:
-            self._order_of_column = known = of_y if of_classes is None else of_classes
+            self._order_of_column = first_order = of_y if of_classes is None else of_classes
         for name, levels in (("y", of_y or []), ("classes", of_classes or [])):
-            shared = [one for one in levels if one in known]
-            if self.categories is None and shared != [one for one in known or [] if one in shared]:
+            shared = [level for level in levels if level in first_order]
+            in_order = [level for level in first_order or [] if level in shared]
+            if self.categories is None and shared != in_order:
                 raise ValueError(
                     f"{name} has ordered categories {shown(levels)}, and the order of the stream "
-                    f"is {shown(known)}; give all chunks one type, or give categories"
+                    f"is {shown(first_order)}; give all chunks one type, or give categories"
                 )
         order = self._order
         if self.categories is not None and classes is not None:
-            given = np.asarray(getattr(classes, "categories", classes))
-            _require_places(sorted_labels("classes", given), order)
+            labels = np.asarray(getattr(classes, "categories", classes))
+            _require_places(sorted_labels("classes", labels), order)
             classes = order
         first = not hasattr(self, "model_")
         if not (first or order is None or np.array_equal(order, self.categories_)):
@@ -184,14 +185,14 @@ class BayesianOrdinalClassifier(LinearClassifier):
     @property
     def _order(self) -> NDArray | None:
         """The levels from the lowest to the highest; None where labels themselves say it."""
-        given = self._order_of_column if self.categories is None else self.categories
-        if given is None:
+        asked = self._order_of_column if self.categories is None else self.categories
+        if asked is None:
             return None
-        order = np.asarray(given)
+        order = np.asarray(asked)
         if order.ndim != 1 or len(sorted_labels("categories", order)) != len(order):
             raise ValueError(
                 "categories must have each label once, from the lowest to the highest; got "
-                f"{given!r}"
+                f"{asked!r}"
             )
         return order
 
@@ -201,7 +202,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
         if order is None or set(present.tolist()) == set(order.tolist()):
             return present
         _require_places(present, order)
-        empty = [one for one in order.tolist() if one not in present.tolist()]
+        empty = [level for level in order.tolist() if level not in present.tolist()]
         if self.categories is None:
             warn(
                 f"no row has the level {shown(empty)} of y, whose probability the prior decides; "
@@ -223,7 +224,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
                 )
             return Ordinal(n_features, np.arange(len(classes)))
         _require_places(classes, order)
-        places = np.argsort([one for one in order.tolist() if one in classes.tolist()])
+        places = np.argsort([level for level in order.tolist() if level in classes.tolist()])
         return Ordinal(n_features, places)
 
     # -- what the draws say -------------------------------------------------------------------
@@ -245,9 +246,9 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
     def _terms_beside(self, intercepts: NDArray) -> dict[str, NDArray]:
         """The thresholds, for `summary`, which may have moved the intercepts (., ., 1)."""
-        each = self.model_.thresholds(self.draws_, intercepts[..., 0])
+        thresholds = self.model_.thresholds(self.draws_, intercepts[..., 0])
         names = self._names_of_thresholds()
-        return dict(zip(names, np.moveaxis(each, -1, 0)[..., None], strict=True))
+        return dict(zip(names, np.moveaxis(thresholds, -1, 0)[..., None], strict=True))
 
     def _names_of_thresholds(self) -> list[str]:
         return [f"{low} | {high}" for low, high in pairwise(self.categories_)]
@@ -255,7 +256,7 @@ class BayesianOrdinalClassifier(LinearClassifier):
 
 def _require_places(labels: NDArray, order: NDArray | None) -> None:
     places = [] if order is None else order.tolist()
-    missing = [one for one in labels.tolist() if one not in places]
+    missing = [label for label in labels.tolist() if label not in places]
     if missing:
         raise ValueError(
             f"categories must have all labels, from the lowest to the highest: {shown(missing)} "

@@ -80,16 +80,16 @@ class FirstPass:
         inspect = partial(_inspected, source.place, chosen, n_features, labels)
 
         def inspected(batch: Batch) -> tuple:
-            found = inspect(batch)
+            checked = inspect(batch)
             if require is not None:
                 require(batch.y, batch.X[:, n_features:])
-            return found
+            return checked
 
-        X, y, weight, found, totals, self.n_weighted = source.reduce(inspected, 0)
+        X, y, weight, label_sets, totals, self.n_weighted = source.reduce(inspected, 0)
         self.sample = Batch(
             np.concatenate(X), np.concatenate(y), np.concatenate(weight) if weight else None
         )
-        self.labels, place = np.unique(np.concatenate(found), return_inverse=True)
+        self.labels, place = np.unique(np.concatenate(label_sets), return_inverse=True)
         if labels:
             check_classification_targets(self.labels)
         self.totals = np.bincount(place, np.concatenate(totals), len(self.labels))
@@ -111,9 +111,9 @@ def _inspected(
 ) -> tuple[list, list, list, list, list, int]:
     """Validate a block; its rows of the sample, its labels, and its rows of positive weight."""
     X, y, weight, start = batch
-    known = X[:, n_features:]
-    if not np.isfinite(known).all():
-        row = int(np.flatnonzero(~np.isfinite(known).all(axis=1))[0])
+    offsets = X[:, n_features:]
+    if not np.isfinite(offsets).all():
+        row = int(np.flatnonzero(~np.isfinite(offsets).all(axis=1))[0])
         raise ValueError(
             f"offset, or the logarithm of exposure, is not finite in {where(start + row)}; offsets "
             "must be finite, exposures positive and finite"
@@ -124,19 +124,19 @@ def _inspected(
         raise ValueError(
             f"Input y contains NaN or infinity in {where(start + row)}; leave out such rows"
         )
-    each = checked_weights(weight, len(y))
-    found = y[:0]
+    row_weight = checked_weights(weight, len(y))
+    present = y[:0]
     totals: NDArray = np.zeros(0)
     if labels:
-        found, of_label = np.unique(y, return_inverse=True)
-        if found.dtype.kind == "f" and (found % 1).any():  # may be as many as rows
-            check_classification_targets(found)
-        totals = np.bincount(of_label, each, len(found))
+        present, of_label = np.unique(y, return_inverse=True)
+        if present.dtype.kind == "f" and (present % 1).any():  # may be as many as rows
+            check_classification_targets(present)
+        totals = np.bincount(of_label, row_weight, len(present))
     else:
         real_array("y", y)
-    here = chosen[slice(*np.searchsorted(chosen, [start, start + len(X)]))] - start
-    weights = [] if weight is None else [each[here]]
-    return [X[here]], [y[here]], weights, [found], [totals], int((each > 0).sum())
+    sampled = chosen[slice(*np.searchsorted(chosen, [start, start + len(X)]))] - start
+    weights = [] if weight is None else [row_weight[sampled]]
+    return [X[sampled]], [y[sampled]], weights, [present], [totals], int((row_weight > 0).sum())
 
 
 def require_squares_of_block(X: NDArray, where: Callable[[int, int], str]) -> None:
@@ -147,16 +147,16 @@ def require_squares_of_block(X: NDArray, where: Callable[[int, int], str]) -> No
         wrong = np.nonzero(~np.isfinite(X * X))
     if not len(wrong[0]):  # it is their sum that overflows
         return
-    row, column = (int(one[0]) for one in wrong)
+    row, column = (int(numbers[0]) for numbers in wrong)
     value = X[row, column]
     if np.isfinite(value):
         raise ValueError(
             f"X holds values whose squares overflow, as {value:.1g} in {where(row, column)}; scale "
             "its columns, for example by MaxAbsScaler"
         )
-    what = "NaN" if np.isnan(value) else "infinity"
+    kind = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
-        f"Input X contains {what} in {where(row, column)}; impute or leave out such rows"
+        f"Input X contains {kind} in {where(row, column)}; impute or leave out such rows"
     )
 
 
@@ -179,14 +179,14 @@ def source_of(X: Any, y: Any, metadata: RowMetadata, design: Design | None = Non
     n_rows = X.shape[0]
     y = _column("y", y, n_rows)
     weight = None if weight is None else _column("sample_weight", weight, n_rows)
-    known = None
+    of_rows = None
     if trials is not None:
-        known = metadata.known(X)
-        require_trials(known[:, 1], np.dtype(np.float32 if X.dtype == np.float32 else np.float64))
+        of_rows = metadata.known(X)
+        require_trials(of_rows[:, 1], np.dtype(np.float32 if X.dtype == np.float32 else np.float64))
     elif offset is not None:
         columns = np.asarray(offset).shape[1:]
-        known = known_columns(offset, n_rows, columns[0] if columns else 1)
-    return OnDisk(X, y, weight, known)
+        of_rows = known_columns(offset, n_rows, columns[0] if columns else 1)
+    return OnDisk(X, y, weight, of_rows)
 
 
 def design_of(categorical_features: Any, flat: list[str], X: Any) -> Design | None:
@@ -239,8 +239,8 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
         def over_blocks(self, X, *args, **kwargs):
             if not is_out_of_core(X):
                 return method(self, X, *args, **kwargs)
-            known = ("offset", "exposure", "trials")
-            names = [name for name in known if np.ndim(kwargs.get(name, 0))]
+            per_row = ("offset", "exposure", "trials")
+            names = [name for name in per_row if np.ndim(kwargs.get(name, 0))]
             if "random_state" in inspect.signature(method).parameters:
                 if in_partitions(X) and "mean" not in (*args, kwargs.get("kind")):
                     raise ValueError(
@@ -254,15 +254,15 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
             if in_partitions(X):
                 from skbayes_sg.data.dask import lazily
 
-                def call(part: Any, **some: Any) -> Any:
-                    return getattr(self, method.__name__)(part, *args, **kwargs, **some)
+                def call(block: Any, **of_block: Any) -> Any:
+                    return getattr(self, method.__name__)(block, *args, **kwargs, **of_block)
 
                 return lazily(call, X, axis, of_rows, self._design)
             reader, parts = Reader(X), []
             for rows, block in zip(reader.slices(), _checked_blocks(reader), strict=True):
-                some = {name: np.asarray(each[rows]) for name, each in of_rows.items()}
-                parts.append(method(self, block, *args, **kwargs, **some))
-            return entrywise(lambda *each: np.concatenate(each, axis=axis), *parts)
+                of_block = {name: np.asarray(values[rows]) for name, values in of_rows.items()}
+                parts.append(method(self, block, *args, **kwargs, **of_block))
+            return entrywise(lambda *results: np.concatenate(results, axis=axis), *parts)
 
         @functools.wraps(method)
         def in_memory(self, X, *args, **kwargs):

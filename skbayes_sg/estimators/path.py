@@ -138,12 +138,12 @@ def hyperparameter_path(
         model.set_params(prior_precision=VariationalEM(n_updates=_SGD_UPDATES))
     by_sgd = _learned_by_sgd(model, data, len(labels))
     if by_sgd.warnings:  # one is said, as the rest concerns the estimator's own
-        others = len(by_sgd.warnings) - 1
-        more = f" (and {others} more in sgd_em_warnings)" if others else ""
+        n_more = len(by_sgd.warnings) - 1
+        more = f" (and {n_more} more in sgd_em_warnings)" if n_more else ""
         warn(f"constant SGD (sgd_em_...): {by_sgd.warnings[0]}{more}")
     runs: list[Any] = np.split(values, range(_SEGMENT, len(values), _SEGMENT))
-    each = in_parallel(partial(_fit_run, estimator, data), runs, n_jobs)
-    losses, passes = zip(*each, strict=True)
+    results = in_parallel(partial(_fit_run, estimator, data), runs, n_jobs)
+    losses, passes = zip(*results, strict=True)
     return Bunch(
         prior_precisions=values,
         loss=np.concatenate(losses),
@@ -215,8 +215,8 @@ def _learned(model: BayesianEstimator, data: _Data) -> _Learned:
     """Fit, and what it learned."""
     loss = data.fit(model)
     precisions = np.array(list(model.prior_precision_blocks_.values()))
-    found = (precisions, model.prior_precision_path_, model._warnings)
-    return _Learned(*found, loss, model.n_passes_, model.sampler_)
+    learned = (precisions, model.prior_precision_path_, model._warnings)
+    return _Learned(*learned, loss, model.n_passes_, model.sampler_)
 
 
 def _of_known_directions(model: BayesianEstimator, data: _Data, warnings: list[str]) -> list[str]:
@@ -226,7 +226,7 @@ def _of_known_directions(model: BayesianEstimator, data: _Data, warnings: list[s
     gradient noise, so constant SGD does not move there. EM counts them out, and of these draws only
     the precision is kept.
     """
-    of_spread = [one for one in warnings if "sd_ratio" in one]
+    of_spread = [warning for warning in warnings if "sd_ratio" in warning]
     if not of_spread or not model.model_.null_directions():
         return warnings
     posterior = model._posterior_of(data.X, data.y, RowMetadata(data.sample_weight))
@@ -235,9 +235,9 @@ def _of_known_directions(model: BayesianEstimator, data: _Data, warnings: list[s
     if np.isnan(figures["sd_ratio"]):  # nothing is known without them
         return warnings
     figures |= {"stein_ratio": 1.0, "stein_se": 0.0}
-    found = of_bias(figures, model.sampler_.bias_advice)
-    others = [one for one in warnings if one not in of_spread]
-    return others + [one for one in found if "sd_ratio" in one]
+    renewed = of_bias(figures, model.sampler_.bias_advice)
+    unrelated = [warning for warning in warnings if warning not in of_spread]
+    return unrelated + [warning for warning in renewed if "sd_ratio" in warning]
 
 
 def _learned_by_sgd(model: BayesianEstimator, data: _Data, n_blocks: int) -> _Learned:
@@ -250,11 +250,11 @@ def _learned_by_sgd(model: BayesianEstimator, data: _Data, n_blocks: int) -> _Le
         )
         try:
             with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-                found = _learned(model, data)
+                learned = _learned(model, data)
         except (ValueError, FloatingPointError) as error:
             if size <= _SMALLEST_BATCH:
                 nothing = np.full(n_blocks, np.nan), np.empty((0, n_blocks))
                 return _Learned(*nothing, [f"{_REFUSED} ({error})"])
         else:
-            return found._replace(warnings=_of_known_directions(model, data, found.warnings))
+            return learned._replace(warnings=_of_known_directions(model, data, learned.warnings))
         size = max(size // 2, _SMALLEST_BATCH)

@@ -79,7 +79,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         raise NotImplementedError
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
-        """Of a constant y one warning stands for all that the figures of its chains say.
+        """Warnings, of which one stands for all others where y is constant.
 
         A sample of the rows does not tell whether it is constant: events may be rare.
         """
@@ -259,8 +259,8 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             If `level` is not between 0 and 1.
         """
         require_level(level)
-        given = {"kind": kind, "offset": offset, "exposure": exposure}
-        return self.predict_quantiles(X, ends_of(level), **given)
+        options = {"kind": kind, "offset": offset, "exposure": exposure}
+        return self.predict_quantiles(X, ends_of(level), **options)
 
     @in_blocks()
     def predict_quantiles(
@@ -303,9 +303,9 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         q = probabilities_of(levels)
         require_choice("kind", kind, ("observation", "mean"))
         mixture = self._mixture(X, offset, exposure)
-        found, spread = self._quantiles(mixture, q, kind)
-        warn_of_overflow(found)
-        return in_precision(found, mixture.dtype, spread[..., None])
+        quantiles, spread = self._quantiles(mixture, q, kind)
+        warn_of_overflow(quantiles)
+        return in_precision(quantiles, mixture.dtype, spread[..., None])
 
     @in_blocks(axis=1)
     def predict_draws(
@@ -353,26 +353,26 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         draws = Draws(draws[None], weights).resampled(len(weights)).flat
         rng = np.random.default_rng(random_state)
         n_columns = X.shape[0] * getattr(model, "n_responses", 1)
-        found, stop = np.empty((len(draws), n_columns), dtype), 0
+        values, stop = np.empty((len(draws), n_columns), dtype), 0
         for outputs in outputs_of(model, X, draws):
-            each = model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)
-            start, stop = stop, stop + each.shape[1]
+            block = model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)
+            start, stop = stop, stop + block.shape[1]
             with np.errstate(over="ignore"):
-                rounded = each.astype(found.dtype, copy=False)
-                if rounded is not each and not is_held(each, rounded, each.std(axis=0)):
-                    before, found = found[:, :start], np.empty(found.shape)
-                    rounded, found[:, :start] = each, before
-            found[:, start:stop] = rounded
-        return found if n_columns == X.shape[0] else found.reshape(len(draws), X.shape[0], -1)
+                rounded = block.astype(values.dtype, copy=False)
+                if rounded is not block and not is_held(block, rounded, block.std(axis=0)):
+                    before, values = values[:, :start], np.empty(values.shape)
+                    rounded, values[:, :start] = block, before
+            values[:, start:stop] = rounded
+        return values if n_columns == X.shape[0] else values.reshape(len(draws), X.shape[0], -1)
 
     def _cumulants(self, X, *, offset=None, exposure=None) -> Iterator[NDArray]:
-        """Of y of blocks of rows, under the draws of `predict_draws`: (4, draws, n, responses)."""
+        """Cumulants of y in blocks of rows, by the draws of `predict_draws`: (4, draws, n, k)."""
         model, X, draws, weights, _ = self._mixture(X, offset, exposure)
         draws = Draws(draws[None], weights).resampled(len(weights)).flat
         for outputs in outputs_of(model, X, draws, _IN_CACHE):
             with np.errstate(over="ignore"):
-                found = model.cumulants(outputs)
-            yield found.reshape(*found.shape[:2], -1, getattr(model, "n_responses", 1))
+                cumulants = model.cumulants(outputs)
+            yield cumulants.reshape(*cumulants.shape[:2], -1, getattr(model, "n_responses", 1))
 
     def _mixture(self, X, offset, exposure, average: bool = False) -> Mixture:
         """Distributions of y under the draws that count, or a few that have their averages."""
@@ -385,15 +385,17 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     def _moments(self, mixture: Mixture, return_std: bool) -> tuple[NDArray, ...]:
         """Mean of y, its standard deviation if asked, and a spread that roundings are small to."""
         if not (return_std and mixture.model.has_variance):
-            mean, spread = (self._of_rows([part]) for part in mixture_means(mixture))
+            mean, spread = (self._of_rows([figure]) for figure in mixture_means(mixture))
             sd = mean
             if return_std:
                 ends = self._quantiles(mixture, ends_of(_CENTRAL), "observation")[0]
                 sd = np.diff(ends)[..., 0] / np.ptp(ndtri(ends_of(_CENTRAL)))
             return mean, sd, spread
         model, X, draws, weights, _ = mixture
-        each = [mixture_moments(model, outputs, weights) for outputs in outputs_of(model, X, draws)]
-        mean, sd = (self._of_rows(list(part)) for part in zip(*each, strict=True))
+        blocks = [
+            mixture_moments(model, outputs, weights) for outputs in outputs_of(model, X, draws)
+        ]
+        mean, sd = (self._of_rows(list(figure)) for figure in zip(*blocks, strict=True))
         return mean, sd, sd
 
     def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
@@ -407,7 +409,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             for outputs in outputs_of(model, X, draws):
                 means = model.mean(outputs)
                 parts.append((Draws(means[None], weights).quantile(q).T, means.std(axis=0)))
-        return tuple(self._of_rows(list(part)) for part in zip(*parts, strict=True))
+        return tuple(self._of_rows(list(figure)) for figure in zip(*parts, strict=True))
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:
         """Predictions of all blocks of rows, one for each row."""

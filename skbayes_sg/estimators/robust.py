@@ -127,10 +127,10 @@ class BayesianRobustRegressor(LinearRegressor):
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """Also a warning about rows that the model takes for noiseless."""
         rows, model = posterior.data.sample, self.model_
-        some = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
-        X, y, weight, _ = rows.load(some)
+        numbers = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
+        X, y, weight, _ = rows.load(numbers)
         weight = np.ones(len(y)) if weight is None else weight
-        least, at = model.least_scale, self._draws.mean()[None]
+        least, mean = model.least_scale, self._draws.mean()[None]
         values, member = np.unique(y, return_inverse=True)
         shares = np.bincount(member, weight) / weight.sum()
         share, value = float(shares.max()), float(values[shares.argmax()])
@@ -139,10 +139,10 @@ class BayesianRobustRegressor(LinearRegressor):
             if self._draws.of(small).mean() > 0.5:
                 warnings = [*warnings, _ROUNDED.format(model.resolution, share, value)]
             return super()._explained(posterior, warnings)
-        near = np.abs(y - model.outputs(at, X)[0, 0]) < least
-        on_line = float(weight @ near / weight.sum())
-        what = f"have y = {value:.3g}" if share >= on_line else "lie on one line exactly"
+        close = np.abs(y - model.outputs(mean, X)[0, 0]) < least
+        on_line = float(weight @ close / weight.sum())
+        pattern = f"have y = {value:.3g}" if share >= on_line else "lie on one line exactly"
         share = max(share, on_line)
         if 0.5 < share < 1:
-            warnings = [*warnings, _TIED.format(share, what, least)]
+            warnings = [*warnings, _TIED.format(share, pattern, least)]
         return super()._explained(posterior, warnings)

@@ -158,8 +158,8 @@ def update(
     estimator.__dict__.update(factors_of(estimator, data, streaming=not is_first))
     estimator.model_, estimator._stream = stream.model, stream
     estimator._columns, estimator._few = stream.columns, None
-    found = stream.remainder
-    estimator.diagnostics_ = {} if found is None else found._asdict()
+    remainder = stream.remainder
+    estimator.diagnostics_ = {} if remainder is None else remainder._asdict()
     estimator.diagnostics_["drift"] = stream.drift.z
     estimator._require_bounds(stream.posterior)
     if stream.centre is not None:  # rows are kept
@@ -177,8 +177,9 @@ def _after_fit(estimator: Any, data: InMemory) -> Stream | None:
     """What a fit, or a compact copy of a stream, leaves to go on from; None before any row."""
     if not hasattr(estimator, "posterior_"):
         return None
-    known, model, n_rows = estimator.posterior_, estimator.model_, float(estimator.n_samples_seen_)
-    distribution, prior = known.opened()
+    posterior, model = estimator.posterior_, estimator.model_
+    n_rows = float(estimator.n_samples_seen_)
+    distribution, prior = posterior.opened()
     return Stream(
         prior,
         distribution,
@@ -186,9 +187,9 @@ def _after_fit(estimator: Any, data: InMemory) -> Stream | None:
         _seed(estimator),
         model,
         drift=Drift(n_rows),
-        columns=known.columns,
+        columns=posterior.columns,
         counts={np.inf: n_rows},  # of whatever labels
-        stand_in=standing_for(known.spread, data, n_rows),
+        stand_in=standing_for(posterior.spread, data, n_rows),
         asked_at=(n_rows, 0.0),
         summed=True,
     )
@@ -196,23 +197,23 @@ def _after_fit(estimator: Any, data: InMemory) -> Stream | None:
 
 def _warnings_of(stream: Stream, factor: float) -> dict[str, str]:
     """What is wrong with a stream, by kind."""
-    found = {}
+    texts = {}
     if stream.remainder is not None and stream.remainder.is_large:
-        found["folded"] = (
+        texts["folded"] = (
             "rows that are no longer kept were summed up where the posterior has since left: it is "
             "off by about diagnostics_['folded_shift'] posterior standard deviations, or more; "
             "call fit on all rows, or shuffle them, or keep more of them: "
             "sklearn.set_config(working_memory=...), of which a sixteenth holds rows"
         )
     if stream.has_left_what_is_summed:
-        found["summed"] = (
+        texts["summed"] = (
             "the rows of the fit, or of the stream of which this is a compact copy, were summed up "
             "far from where the posterior now is, and are not kept: means and standard deviations "
             "may be wrong; call fit on all rows"
         )
     if stream.drift.highest > DRIFT_ERRORS:
         remedy = "set forgetting_factor below 1" if factor == 1 else "lower forgetting_factor"
-        found["drift"] = (
+        texts["drift"] = (
             "the truth moves along this stream, or its rows are sorted: chunks would have a "
             "smaller log loss if the posterior had gone on where the last ones pulled it, by "
             f"diagnostics_['drift'] standard errors (limit {DRIFT_ERRORS:g}); if the truth moves, "
@@ -221,10 +222,10 @@ def _warnings_of(stream: Stream, factor: float) -> dict[str, str]:
         )
     if stream.rare and not stream.begins:  # of one class nothing else can be
         if stream.posterior.by_expected:
-            found["information"] = _of_information(stream.posterior)[0]
+            texts["information"] = _of_information(stream.posterior)[0]
         if stream.misfit.is_large:
-            found["misfit"] = MISFIT
-    return found
+            texts["misfit"] = MISFIT
+    return texts
 
 
 def _seed(estimator: Any) -> np.random.SeedSequence:
@@ -277,9 +278,11 @@ def _of_information(distribution: Distribution) -> list[str]:
 def moments_of(estimator: Any, fit: Any) -> tuple[NDArray, NDArray, Any]:
     """Means and standard deviations of the coefficients, and means of the intercepts."""
     if not isinstance(fit, StreamFit):
-        each, intercepts = map(estimator._draws.of, coef_and_intercept(estimator, fit.draws))
+        coefficients, intercepts = map(
+            estimator._draws.of, coef_and_intercept(estimator, fit.draws)
+        )
         intercept = intercepts.mean()
-        return *each.moments(), intercept if estimator._has_rows else float(intercept)
+        return *coefficients.moments(), intercept if estimator._has_rows else float(intercept)
     distribution = fit.known()
     coef, intercept = coef_and_intercept(estimator, distribution.mean)
     of_coef = estimator.model_.unpack(np.arange(estimator.model_.dim))["coef"]
@@ -349,7 +352,7 @@ def weights_of(estimator: Any, fit: Any) -> NDArray:
 
 
 def batches_of(estimator: Any, fit: Any) -> Batches | None:
-    """Of a stream, that the moments of draws are exact, where they are enough to be moved."""
+    """Batches of matched draws; the draws of a stream, if they were moved, have exact moments."""
     if not isinstance(fit, StreamFit):
         return fit.batches
     n_draws = prod(_shape_of_draws(estimator))

@@ -453,8 +453,8 @@ FAULTS = [
     ),
     Fault(
         "estimators/linear.py",
-        "scale_mixture_quantile(each, weights, noise) for each in q",
-        "scale_mixture_quantile(0.95, weights, noise) for each in q",
+        "scale_mixture_quantile(level, weights, noise) for level in q",
+        "scale_mixture_quantile(0.95, weights, noise) for level in q",
         "the level of an interval of y is ignored",
         "estimators/test_linear.py -k coverage",
     ),
