@@ -257,8 +257,8 @@ class Classification(Model):
 
     def mean_probabilities(self, theta: NDArray, weights: NDArray, X: NDArray) -> NDArray:
         """`predict` in the weighted sum over chains, (n, outputs), in X's dtype."""
-        each = self.predict(theta, X)
-        return (weights @ each.reshape(len(each), -1)).reshape(-1, X.shape[0]).T
+        proba = self.predict(theta, X)
+        return (weights @ proba.reshape(len(proba), -1)).reshape(-1, X.shape[0]).T
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         log_p = self.log_predict(theta, X)[0].astype(np.float64, copy=False)
@@ -309,11 +309,11 @@ class Response(Model):
         return self.mean(self.outputs(theta, X))[:, None]
 
     def mean(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n); by default the first output."""
+        """Mean of y, (chains, n); by default the first output."""
         return outputs[:, 0]
 
     def mean_over(self, weights: NDArray, theta: NDArray, X: NDArray) -> NDArray:
-        """Of y in the weighted sum over chains, (n,), or one after another of several responses."""
+        """Mean of y, summed over chains by weights, (n,); of several responses one by one."""
         return weights @ self.mean(self.outputs(theta, X))
 
     @property
@@ -323,7 +323,7 @@ class Response(Model):
 
     @abstractmethod
     def variance(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n)."""
+        """Variance of y, (chains, n)."""
 
     def width(self, outputs: NDArray) -> NDArray:
         """A length on which the distribution of y varies, (chains, n)."""
@@ -427,7 +427,7 @@ class Network(Model):
         return self._backward(self.residual(z, y), X, kept)
 
     def value_and_scores(self, theta: NDArray, X: NDArray, y: NDArray) -> tuple[NDArray, Scores]:
-        """Of one forward pass."""
+        """`log_likelihood` and `scores` by one forward pass."""
         z, kept = self._forward(theta, X)
         value, residual = self.value_and_residual(z, y)
         return value, self._backward(residual, X, kept)

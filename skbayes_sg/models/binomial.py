@@ -81,7 +81,7 @@ class Binomial(Family, Response):
     # -- the distribution ----------------------------------------------------------------------
 
     def trials(self, outputs: NDArray) -> NDArray:
-        """Of each row, (chains, n), or (1, n) where they are the same for all chains."""
+        """Trials of each row, (chains, n), or (1, n) where they are the same for all chains."""
         if outputs.shape[1] == self.widest:
             return np.ones((1, 1), outputs.dtype)
         trials = outputs[:, -1]
@@ -91,7 +91,7 @@ class Binomial(Family, Response):
         return self.trials(outputs) * expit(outputs[:, 0])
 
     def mean_over(self, weights: NDArray, theta: NDArray, X: NDArray) -> NDArray:
-        """By NumPy's exponential, which takes a fifth of the time of SciPy's `expit`."""
+        """The weighted sum by NumPy's exponential, in a fifth of the time of SciPy's `expit`."""
         if type(self).mean is not Binomial.mean:  # of a subclass with another mean
             return super().mean_over(weights, theta, X)
         p = self.eta(theta, X)
@@ -107,7 +107,7 @@ class Binomial(Family, Response):
         return self.mean(outputs) * expit(-outputs[:, 0])
 
     def excess_kurtosis(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n)."""
+        """Excess kurtosis of y, (chains, n)."""
         between = expit(outputs[:, 0]) * expit(-outputs[:, 0])
         return (1 / between - 6) / self.trials(outputs)
 
@@ -135,7 +135,7 @@ class Binomial(Family, Response):
         y: NDArray,
         observed: bool = False,
     ) -> tuple[NDArray, NDArray]:
-        """Those of logistic regression, times the number of trials."""
+        """The terms of logistic regression, times the number of trials."""
         outputs = self.outputs(theta, X, np.float64)
         eta, n = outputs[0, 0], self.trials(outputs)[0]
         if root is None:
@@ -145,7 +145,7 @@ class Binomial(Family, Response):
         return (y - n * p)[None], (n * slope)[None, None]
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
-        """From cells of counts."""
+        """Moments from cells of counts."""
         cells = self.cells(self.outputs(theta, X, np.float64))
         loss = -self.value(cells.outputs, cells.middle)[0].reshape(cells.mass.shape)
         mean = np.sum(cells.mass * loss, axis=0)
@@ -157,7 +157,7 @@ class Binomial(Family, Response):
         Cells are single counts of few trials, and at either end of many, where the distribution may
         be steep; from there they grow, but for those near the mean.
         """
-        n_single, per_size, near = (50, 5, np.linspace(-5, 5, 21)) if fine else _COARSE
+        n_single, per_size, deviations = (50, 5, np.linspace(-5, 5, 21)) if fine else _COARSE
         mean, sd = self.mean(outputs)[0], self.width(outputs)[0]
         n = np.broadcast_to(self.trials(outputs)[0], mean.shape)
         most = n.max(initial=1)
@@ -166,7 +166,7 @@ class Binomial(Family, Response):
         else:
             steps = np.rint(np.geomspace(1, most + 1, int(3 + per_size * np.log(most))))
             steps = np.append(0, np.unique(steps))[:, None]
-            edges = np.concatenate([steps + 0 * n, n + 1 - steps, mean + near[:, None] * sd])
+            edges = np.concatenate([steps + 0 * n, n + 1 - steps, mean + deviations[:, None] * sd])
             edges = np.rint(edges)
         edges = np.sort(np.clip(edges, 0, n + 1), axis=0)
         counts = np.diff(edges, axis=0)
@@ -270,8 +270,7 @@ class BetaBinomial(Binomial):
         eta, a, n = outputs[:, 0], once(outputs[:, 1]), self.trials(outputs)
         s = np.exp(-a)
         of_p, of_q = (
-            _log_rising(log_expit(each) - a, s * expit(each), k)
-            for each, k in ((eta, y), (-eta, n - y))
+            _log_rising(log_expit(z) - a, s * expit(z), k) for z, k in ((eta, y), (-eta, n - y))
         )
         return of_p + of_q - _log_rising(-a, s, n) + log_ways(n, y)
 
@@ -284,20 +283,20 @@ class BetaBinomial(Binomial):
         p, q, (of_p, of_q, of_s) = self._terms(outputs, y, _slope)
         _, _, (bend_p, bend_q, bend_s) = self._terms(outputs, y, _bend)
         of_eta = q * of_p - p * of_q
-        found = np.empty((len(p), 2, 2, p.shape[-1]), p.dtype)
-        found[:, 0, 0] = (p - q) * of_eta - q**2 * bend_p - p**2 * bend_q
-        found[:, 0, 1] = found[:, 1, 0] = of_eta + q * bend_p - p * bend_q
-        found[:, 1, 1] = of_s - of_p - of_q + bend_s - bend_p - bend_q
-        return found
+        information = np.empty((len(p), 2, 2, p.shape[-1]), p.dtype)
+        information[:, 0, 0] = (p - q) * of_eta - q**2 * bend_p - p**2 * bend_q
+        information[:, 0, 1] = information[:, 1, 0] = of_eta + q * bend_p - p * bend_q
+        information[:, 1, 1] = of_s - of_p - of_q + bend_s - bend_p - bend_q
+        return information
 
     def expected(self, outputs: NDArray) -> NDArray:
         """Outer products of residuals, in the mean over some cells of counts: only a metric."""
-        found = np.empty((len(outputs), 2, 2, outputs.shape[-1]))
-        for information, of_chain in zip(found, outputs, strict=True):
+        matrices = np.empty((len(outputs), 2, 2, outputs.shape[-1]))
+        for information, of_chain in zip(matrices, outputs, strict=True):
             cells = self.cells(of_chain[None].astype(np.float64, copy=False), fine=False)
             residual = self.residual(cells.outputs, cells.middle)[0].reshape(2, *cells.mass.shape)
             information[:] = np.einsum("kcn,lcn,cn->kln", residual, residual, cells.mass)
-        return found
+        return matrices
 
     def row_terms(
         self,
@@ -333,26 +332,26 @@ class BetaBinomial(Binomial):
         eta, a = outputs[:, 0], outputs[:, 1]
         n, y = np.broadcast_to(self.trials(outputs), eta.shape), np.floor(y)
         y = np.broadcast_to(y, eta.shape)
-        found = np.where(y < 0, 0.0, 1.0)
+        probability = np.where(y < 0, 0.0, 1.0)
         inside = (y >= 0) & (y < n)
         few = np.minimum(y + 1, n - y) <= _TERMS
-        for some, function in ((inside & few, self._by_terms), (inside & ~few, _by_nodes)):
-            if some.any():
-                found[some] = function(eta[some], a[some], n[some], y[some])
-        return found
+        for rows, function in ((inside & few, self._by_terms), (inside & ~few, _by_nodes)):
+            if rows.any():
+                probability[rows] = function(eta[rows], a[rows], n[rows], y[rows])
+        return probability
 
     def _by_terms(self, eta: NDArray, a: NDArray, n: NDArray, y: NDArray) -> NDArray:
         """P(y or fewer), from the end that is nearer."""
         turned = y + 1 > n - y  # P(fewer than n - y failures), taken from 1
         eta, last = np.where(turned, -eta, eta), np.where(turned, n - y - 1, y)
-        s, each = np.exp(-a), self.value(np.stack([eta, a, n])[None], last)[0]
-        alpha, beta, total = s * expit(eta), s * expit(-eta), np.exp(each)
+        s, log_mass = np.exp(-a), self.value(np.stack([eta, a, n])[None], last)[0]
+        alpha, beta, total = s * expit(eta), s * expit(-eta), np.exp(log_mass)
         for k in range(1, int(last.max(initial=0)) + 1):
-            left = last - k  # from P(left + 1) to P(left)
-            j = np.maximum(left, 0)
+            count = last - k  # from P(count + 1) to P(count)
+            j = np.maximum(count, 0)
             of_alpha = np.where(j > 0, np.log(np.maximum(alpha + j, _TINY)), log_expit(eta) - a)
-            each = each + np.log((j + 1) * (beta + n - j - 1) / (n - j)) - of_alpha
-            total += np.where(left >= 0, np.exp(each), 0.0)
+            log_mass = log_mass + np.log((j + 1) * (beta + n - j - 1) / (n - j)) - of_alpha
+            total += np.where(count >= 0, np.exp(log_mass), 0.0)
         return np.where(turned, 1 - total, total)
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
@@ -388,16 +387,16 @@ def _bend(x: NDArray, k: NDArray) -> NDArray:
 def _by_nodes(eta: NDArray, a: NDArray, n: NDArray, y: NDArray) -> NDArray:
     """P(y or fewer), (rows,): of the two Beta variables the narrower one has nodes."""
     s = np.exp(-a)
-    alpha, beta, found = s * expit(eta), s * expit(-eta), np.empty_like(eta)
+    alpha, beta, probability = s * expit(eta), s * expit(-eta), np.empty_like(eta)
     of_trials = 1 / (y + 1) + 1 / (n - y) <= 1 / alpha + 1 / beta
-    for some, first, second in ((of_trials, y + 1, n - y), (~of_trials, alpha, beta)):
-        x, weights = _beta_nodes(first[some], second[some])
-        if some is of_trials:
-            below = betainc(alpha[some, None], beta[some, None], x)
+    for rows, first, second in ((of_trials, y + 1, n - y), (~of_trials, alpha, beta)):
+        x, weights = _beta_nodes(first[rows], second[rows])
+        if rows is of_trials:
+            below = betainc(alpha[rows, None], beta[rows, None], x)
         else:
-            below = betainc((n - y)[some, None], (y + 1)[some, None], 1 - x)
-        found[some] = below @ weights
-    return found
+            below = betainc((n - y)[rows, None], (y + 1)[rows, None], 1 - x)
+        probability[rows] = below @ weights
+    return probability
 
 
 def _beta_nodes(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
@@ -410,7 +409,8 @@ def _beta_nodes(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
     of_a, of_b = _log_gamma_cumulants(a), _log_gamma_cumulants(b)
     signs = (-1, 1, -1, 1)
     mean, variance, third, fourth = (
-        (one + sign * other)[:, None] for one, other, sign in zip(of_a, of_b, signs, strict=True)
+        (cumulant + sign * other)[:, None]
+        for cumulant, other, sign in zip(of_a, of_b, signs, strict=True)
     )
     sd = np.sqrt(variance)
     skewness, kurtosis = third / sd**3, fourth / variance**2
@@ -420,7 +420,7 @@ def _beta_nodes(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _log_gamma_cumulants(a: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Of the logarithm of a Gamma variable of not too small a shape: psi and its derivatives."""
+    """Cumulants of the log of a Gamma variable, psi and its derivatives, for shapes not small."""
     r = 1 / a
     return (
         np.log(a) - r / 2 - r**2 / 12 + r**4 / 120,

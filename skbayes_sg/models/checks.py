@@ -86,13 +86,13 @@ def check_family(family: type[Family] | Family, outputs: NDArray | None = None) 
     rng = np.random.default_rng(0)
     outputs = _typical(model, rng) if outputs is None else np.asarray(outputs, np.float64)
     with np.errstate(all="ignore"):
-        found = list(_of_declaration(model)) or list(_of_shapes(model, outputs, rng))
-        if not found:
-            found += _of_derivatives(model, outputs, rng)
-            found += [] if found else _of_expansions(model, outputs, rng)
-            found += _of_draws(model, outputs, rng)
-    if found:
-        raise AssertionError("\n- ".join([f"{name} is wrong in what follows.", *found]))
+        problems = list(_of_declaration(model)) or list(_of_shapes(model, outputs, rng))
+        if not problems:
+            problems += _of_derivatives(model, outputs, rng)
+            problems += [] if problems else _of_expansions(model, outputs, rng)
+            problems += _of_draws(model, outputs, rng)
+    if problems:
+        raise AssertionError("\n- ".join([f"{name} is wrong in what follows.", *problems]))
 
 
 def _typical(model: Family, rng: np.random.Generator) -> NDArray:
@@ -132,9 +132,9 @@ def _of_shapes(model: Any, outputs: NDArray, rng: np.random.Generator) -> Iterat
     }.items():
         for targets in (y[0], y):
             call = getattr(model, name)
-            found = list(_has_shape(name, lambda o, t=targets: call(o, t), outputs, shape))  # noqa: B023
-            if found:
-                yield found[0]
+            problems = list(_has_shape(name, lambda o, t=targets: call(o, t), outputs, shape))  # noqa: B023
+            if problems:
+                yield problems[0]
                 break
     yield from _has_shape("expected", model.expected, outputs, (c, k, k, n))
     for name in ("mean", "variance", "width"):
@@ -145,17 +145,17 @@ def _of_shapes(model: Any, outputs: NDArray, rng: np.random.Generator) -> Iterat
 def _has_shape(name: str, call: Any, outputs: NDArray, shape: tuple[int, ...]) -> Iterator[str]:
     letters = {2: "(chains, rows)", 3: "(chains, outputs, rows)"}
     words = letters.get(len(shape), "(chains, outputs, outputs, rows)")
-    given = outputs.copy()
+    argument = outputs.copy()
     try:
-        found = call(given)
+        result = call(argument)
     except (IndexError, ValueError, TypeError) as error:
         yield f"{name} raises {type(error).__name__}: {error}"
         return
-    if np.shape(found) != shape:
-        yield f"{name} has the shape {np.shape(found)}, and should have {words} = {shape}"
-    elif not np.isfinite(found).all() and name not in ("variance", "width"):
+    if np.shape(result) != shape:
+        yield f"{name} has the shape {np.shape(result)}, and should have {words} = {shape}"
+    elif not np.isfinite(result).all() and name not in ("variance", "width"):
         yield f"{name} has numbers that are not finite"
-    if not np.array_equal(given, outputs):
+    if not np.array_equal(argument, outputs):
         yield f"{name} writes into its argument outputs, which others read; take a copy"
 
 
@@ -172,8 +172,10 @@ def _of_derivatives(model: Any, outputs: NDArray, rng: np.random.Generator) -> I
     for a in range(k):
         bends = -_slope(lambda o: model.residual(o, y), outputs, a)
         for b in range(a + 1):
-            of = f"minus the derivative of residual[:, {b}]"
-            yield from _compared(f"observed_at[:, {a}, {b}]", observed[:, a, b], bends[:, b], of)
+            reference = f"minus the derivative of residual[:, {b}]"
+            yield from _compared(
+                f"observed_at[:, {a}, {b}]", observed[:, a, b], bends[:, b], reference
+            )
     for name, matrix in {"observed_at": observed, "expected": expected}.items():
         if not np.allclose(matrix, matrix.swapaxes(1, 2), rtol=1e-9, atol=1e-12):
             yield f"{name} is not symmetric in its axes of outputs"
@@ -181,8 +183,8 @@ def _of_derivatives(model: Any, outputs: NDArray, rng: np.random.Generator) -> I
     if (values.min(axis=-1) < -1e-9 * np.abs(values).max(axis=-1)).any():
         yield "expected is not positive semi-definite, and it has to be for all parameters"
     if model.canonical:
-        of = "observed_at, which it is where canonical = True"
-        yield from _compared("expected", expected, observed, of)
+        reference = "observed_at, which it is where canonical = True"
+        yield from _compared("expected", expected, observed, reference)
         other = model.observed_at(outputs, np.asarray(model.draw(outputs, rng), np.float64))
         if not np.allclose(other, observed, rtol=1e-9):
             yield "observed_at depends on y, so that canonical has to be False"
@@ -197,21 +199,22 @@ def _slope(function: Any, outputs: NDArray, a: int) -> NDArray:
 
 
 def _compared(
-    name: str, found: NDArray, wanted: NDArray, of: str, error: NDArray | float = 0.0
+    name: str, values: NDArray, wanted: NDArray, reference: str, error: NDArray | float = 0.0
 ) -> Iterator[str]:
-    """What is wrong with numbers that should be others, but for an error by chance."""
-    found, wanted = np.broadcast_arrays(found, wanted)
+    """A sentence about values that are not the wanted ones, but for an error by chance."""
+    values, wanted = np.broadcast_arrays(values, wanted)
     limit = _EXACT * (1 + np.abs(wanted)) + error
-    wrong = ~(np.abs(found - wanted) <= limit)
+    wrong = ~(np.abs(values - wanted) <= limit)
     if not wrong.any():
         return
-    ratio = found[wrong] / wanted[wrong]
+    ratio = values[wrong] / wanted[wrong]
     exact = np.ptp(ratio) <= 1e-3 * np.abs(ratio).max() and len(ratio) > 1
     if exact and np.isfinite(ratio).all():
-        yield f"{name} is {ratio.mean():.3g} times {of}"
+        yield f"{name} is {ratio.mean():.3g} times {reference}"
         return
-    worst = np.nanargmax(np.where(wrong, np.abs(found - wanted) / (limit + 1e-300), -1.0))
-    yield f"{name} is not {of}: {found.flat[worst]:.4g} in place of {wanted.flat[worst]:.4g}"
+    worst = np.nanargmax(np.where(wrong, np.abs(values - wanted) / (limit + 1e-300), -1.0))
+    value, right = values.flat[worst], wanted.flat[worst]
+    yield f"{name} is not {reference}: {value:.4g} in place of {right:.4g}"
 
 
 # -- expansions ---------------------------------------------------------------------------------
@@ -219,56 +222,62 @@ def _compared(
 
 def _of_expansions(model: Any, outputs: NDArray, rng: np.random.Generator) -> Iterator[str]:
     """What control variates and streams ask for, which few families write themselves."""
-    at, k = outputs[:1], model.widest
-    y = np.asarray(model.draw(at, rng), np.float64)[0]
+    before, k = outputs[:1], model.widest
+    y = np.asarray(model.draw(before, rng), np.float64)[0]
     change = 0.3 * rng.standard_normal((_CHAINS, k, outputs.shape[2]))
-    after = model.moved(at, change)
-    anchor = model.expand_rows(at.copy(), y)
-    difference = model.residual(after, y) - model.residual(at, y)
+    after = model.moved(before, change)
+    at_anchor = model.expand_rows(before.copy(), y)
+    difference = model.residual(after, y) - model.residual(before, y)
     yield from _compared(
-        "difference", model.difference(change.copy(), anchor), difference, "the change of residual"
+        "difference",
+        model.difference(change.copy(), at_anchor),
+        difference,
+        "the change of residual",
     )
-    linear = np.einsum("kln,cln->ckn", model.observed_at(at, y)[0], change)
+    linear = np.einsum("kln,cln->ckn", model.observed_at(before, y)[0], change)
     yield from _compared(
         "remainder",
-        model.remainder(change.copy(), anchor),
+        model.remainder(change.copy(), at_anchor),
         difference + linear,
         "the change of residual and observed_at times that of outputs",
     )
-    value, slope = model.bregman_remainder(change.copy(), anchor)
-    beyond = model.value(after, y) - model.value(at, y)
-    beyond = beyond - (model.residual(at, y) * change).sum(axis=1)
-    of = "the change of value beyond residual times that of outputs"
-    yield from _compared("bregman_remainder[0]", value, beyond, of)
+    value, slope = model.bregman_remainder(change.copy(), at_anchor)
+    beyond = model.value(after, y) - model.value(before, y)
+    beyond = beyond - (model.residual(before, y) * change).sum(axis=1)
+    reference = "the change of value beyond residual times that of outputs"
+    yield from _compared("bregman_remainder[0]", value, beyond, reference)
     yield from _compared("bregman_remainder[1]", slope, difference, "the change of residual")
 
-    one = model.on_columns(1, True)
-    theta = 0.3 * rng.standard_normal((1, one.dim))
+    single = model.on_columns(1, True)
+    theta = 0.3 * rng.standard_normal((1, single.dim))
     theta[0, 2:] = outputs[0, 1:k, 0]
     X = rng.standard_normal((outputs.shape[2], 1))
     if model.n_given:
         X = np.column_stack([X, np.zeros(len(X)), outputs[0, k:].T])
-    at_rows = one.outputs(theta, X, np.float64)
+    at_rows = single.outputs(theta, X, np.float64)
     y = np.asarray(model.draw(at_rows, rng), np.float64)[0]
     for observed, name in ((False, "expected"), (True, "observed_at")):
-        residual, between = one.row_terms(theta, None, X, y, observed)
+        residual, between = single.row_terms(theta, None, X, y, observed)
         information = model.observed_at(at_rows, y) if observed else model.expected(at_rows)
         yield from _compared("row_terms[0]", residual, model.residual(at_rows, y)[0], "residual")
         yield from _compared("row_terms[1]", between, information[0], name)
-    root = 0.2 * np.eye(one.dim)
-    over, wanted = (of(theta, root, X, y, True) for of in (one.row_terms, _row_terms_of(one)))
-    for part, (found, one_of) in enumerate(zip(over, wanted, strict=True)):
+    root = 0.2 * np.eye(single.dim)
+    over, wanted = (
+        row_terms(theta, root, X, y, True)
+        for row_terms in (single.row_terms, _row_terms_of(single))
+    )
+    for i, (term, at_nodes) in enumerate(zip(over, wanted, strict=True)):
         yield from _compared(
-            f"row_terms[{part}] over a normal distribution",
-            found,
-            one_of,
+            f"row_terms[{i}] over a normal distribution",
+            term,
+            at_nodes,
             "the mean at its nodes",
-            0.01 * np.abs(one_of),
+            0.01 * np.abs(at_nodes),
         )
 
 
 def _row_terms_of(model: Any) -> Any:
-    return lambda *given: Family.row_terms(model, *given)
+    return lambda *arguments: Family.row_terms(model, *arguments)
 
 
 # -- draws --------------------------------------------------------------------------------------
@@ -291,8 +300,10 @@ def _of_draws(model: Any, outputs: NDArray, rng: np.random.Generator) -> Iterato
     if model.log_link:
         twice = rows.copy()
         twice[:, 0] += np.log(2.0)
-        of = "2 mean of eta, as an exposure would have it where log_link = True"
-        yield from _compared("mean of eta + log 2", model.mean(twice), 2 * model.mean(rows), of)
+        reference = "2 mean of eta, as an exposure would have it where log_link = True"
+        yield from _compared(
+            "mean of eta + log 2", model.mean(twice), 2 * model.mean(rows), reference
+        )
 
     residual, observed = model.residual(many, y), model.observed_at(many, y)
     mean, error = _mean_of(residual)
@@ -309,9 +320,9 @@ def _of_draws(model: Any, outputs: NDArray, rng: np.random.Generator) -> Iterato
     for a in range(model.widest):
         for b in range(a + 1):
             limit = _METRIC * scale[a, b] + error[a, b]
-            of = "the mean of observed_at over draws"
+            reference = "the mean of observed_at over draws"
             name = f"expected[:, {a}, {b}]"
-            yield from _compared(name, expected[a, b], information[a, b], of, limit)
+            yield from _compared(name, expected[a, b], information[a, b], reference, limit)
 
     mean, error = _mean_of(y)
     yield from _compared("mean", model.mean(rows)[0], mean, "that of draws", error)
@@ -322,56 +333,56 @@ def _of_draws(model: Any, outputs: NDArray, rng: np.random.Generator) -> Iterato
     with np.errstate(invalid="ignore"):
         yield from _compared("variance", variance, square, "that of draws", limit)
     if model.has_cumulants:
-        found = model.cumulants(rows)[:, 0]
-        yield from _compared("cumulants[0]", found[0], model.mean(rows)[0], "mean")
-        yield from _compared("cumulants[1]", found[1], variance, "variance")
+        cumulants = model.cumulants(rows)[:, 0]
+        yield from _compared("cumulants[0]", cumulants[0], model.mean(rows)[0], "mean")
+        yield from _compared("cumulants[1]", cumulants[1], variance, "variance")
         third, error = _mean_of((y - mean) ** 3)
         limit = error + _SPREAD * np.abs(third)
-        yield from _compared("cumulants[2]", found[2], third, "that of draws", limit)
+        yield from _compared("cumulants[2]", cumulants[2], third, "that of draws", limit)
         fourth, error = _mean_of((y - mean) ** 4)
         limit = error + _SPREAD * fourth
         wanted = fourth - 3 * variance**2
-        yield from _compared("cumulants[3]", found[3], wanted, "that of draws", limit)
+        yield from _compared("cumulants[3]", cumulants[3], wanted, "that of draws", limit)
     if not (np.isfinite(width := model.width(rows)) & (width > 0)).all():
         yield "width has numbers that are not positive and finite"
     yield from _of_distribution(model, rows, y)
 
 
-def _mean_of(each: NDArray) -> tuple[NDArray, NDArray]:
+def _mean_of(values: NDArray) -> tuple[NDArray, NDArray]:
     """Mean over draws, and by how much it may be off by chance."""
-    return each.mean(axis=0), _BY_CHANCE * each.std(axis=0) / np.sqrt(len(each))
+    return values.mean(axis=0), _BY_CHANCE * values.std(axis=0) / np.sqrt(len(values))
 
 
 def _of_distribution(model: Any, rows: NDArray, y: NDArray) -> Iterator[str]:
-    """Of draws (draws, n) of some rows: whether the distribution function is theirs, and value's.
+    """Whether the distribution function is that of draws (draws, n) of some rows, and of `value`.
 
     A number that was drawn twice has a probability, and any other has a density.
     """
     of_draws, of_value = list[str](), list[str]()
     for row in range(rows.shape[2]):
         values, numbers = np.unique(y[:, row], return_counts=True)
-        some = np.unique(np.linspace(0, len(values) - 1, 40).astype(int))
-        at, repeated = values[some], numbers[some] > 1
-        there = np.repeat(rows[:, :, [row]], len(at), axis=2)
+        places = np.unique(np.linspace(0, len(values) - 1, 40).astype(int))
+        points, repeated = values[places], numbers[places] > 1
+        outputs = np.repeat(rows[:, :, [row]], len(points), axis=2)
 
-        def below(at: NDArray, there: NDArray = there) -> NDArray:
-            return np.asarray(model.distribution(at, there)[0])
+        def below(points: NDArray, outputs: NDArray = outputs) -> NDArray:
+            return np.asarray(model.distribution(points, outputs)[0])
 
-        F, share = below(at), np.cumsum(numbers)[some] / len(y)
+        F, share = below(points), np.cumsum(numbers)[places] / len(y)
         if not ((F >= 0) & (F <= 1 + 1e-12)).all() or (np.diff(F) < -1e-9).any():
             of_draws.append("distribution is not between 0 and 1, or decreases")
         chance = _BY_CHANCE * np.sqrt(F * (1 - F) / len(y)) + 10 / len(y)
         of_draws += _compared("distribution", F, share, "the share of draws below", chance)
 
-        density = np.exp(model.value(there, at)[0])
-        step = 1e-3 * np.minimum(y[:, row].std(), np.abs(at) + 1e-300)
-        near, far = (below(at + d * step) - below(at - d * step) for d in (1, 2))
+        density = np.exp(model.value(outputs, points)[0])
+        step = 1e-3 * np.minimum(y[:, row].std(), np.abs(points) + 1e-300)
+        near, far = (below(points + d * step) - below(points - d * step) for d in (1, 2))
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = (8 * near - far) / (12 * step)
-        before = at - 1 if model.counts else at - 1e-9 * (1 + np.abs(at))
+        before = points - 1 if model.counts else points - 1e-9 * (1 + np.abs(points))
         wanted = np.where(repeated | model.counts, F - below(before), slope)
         limit = 1e-4 * density.max() + 1e-3 * density
-        of = "the jump or slope of distribution"
-        of_value += _compared("exp(value)", density, wanted, of, limit)
+        reference = "the jump or slope of distribution"
+        of_value += _compared("exp(value)", density, wanted, reference, limit)
     yield from of_draws[:1]
     yield from of_value[:1]

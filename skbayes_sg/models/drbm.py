@@ -63,7 +63,7 @@ class DRBM(Categorical, Network):
         ]
 
     def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
-        """Of two classes the second logit has the log odds."""
+        """Outputs with offsets; of two classes the second logit has the log odds."""
         super().plus_known(outputs[:, -self.n_offsets :], X)
         return outputs
 

@@ -65,20 +65,20 @@ class Gamma(LogLink):
         return np.stack([nu * excess, of_a], axis=1)
 
     def expected(self, outputs: NDArray) -> NDArray:
-        """Of eta nu, of a nu^2 psi'(nu) - nu; between them nothing."""
+        """Information: nu of eta, nu^2 psi'(nu) - nu of a, and nothing between them."""
         nu = np.exp(-once(outputs[:, 1]))
         return diagonal(np.broadcast_to(nu, outputs[:, 1].shape), information_of_shape(nu))
 
     def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
         nu, excess = np.exp(-outputs[:, 1]), np.expm1(np.log(y) - outputs[:, 0])
-        found = self.expected(outputs)
-        found[:, 0, 0] *= 1 + excess
-        found[:, 0, 1] = found[:, 1, 0] = nu * excess
-        found[:, 1, 1] += self.residual(outputs, y)[:, 1]
-        return found
+        information = self.expected(outputs)
+        information[:, 0, 0] *= 1 + excess
+        information[:, 0, 1] = information[:, 1, 0] = nu * excess
+        information[:, 1, 1] += self.residual(outputs, y)[:, 1]
+        return information
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
-        """Of a Gamma variable nu y / mu and its logarithm, whose covariance is 1."""
+        """Moments of a Gamma variable nu y / mu and its logarithm, whose covariance is 1."""
         eta, a = self.outputs(theta, X, np.float64)[0]
         nu = np.exp(-a)
         mean = nu + (1 - nu) * psi(nu) + gammaln(nu) + eta + a
@@ -105,9 +105,9 @@ class Gamma(LogLink):
 
 def diagonal(first: NDArray, second: NDArray) -> NDArray:
     """(chains, 2, 2, n)"""
-    found = np.zeros((len(first), 2, 2, first.shape[-1]), first.dtype)
-    found[:, 0, 0], found[:, 1, 1] = first, second
-    return found
+    matrices = np.zeros((len(first), 2, 2, first.shape[-1]), first.dtype)
+    matrices[:, 0, 0], matrices[:, 1, 1] = first, second
+    return matrices
 
 
 def of_perfect_rows(nu: NDArray) -> tuple[NDArray, NDArray]:

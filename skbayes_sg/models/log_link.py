@@ -32,7 +32,7 @@ class LogLink(Family, Response):
         return weights @ np.exp(eta, out=eta)
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
-        """Of counts, from cells of them at some eta, between which moments are interpolated."""
+        """Moments for counts, from cells of them at some eta, and interpolated in between."""
         outputs = self.outputs(theta, X, np.float64)
         eta, own = outputs[0, 0], outputs[:, 1:, :1]
         if (outputs[:, 1:] != own).any():  # sums of several numbers of counts

@@ -106,7 +106,7 @@ class FeedForward(Network):
     def _forward(self, theta: NDArray, X: NDArray) -> tuple[NDArray, Any]:
         """Outputs, with activations (chains, units, n) and weights of the layers."""
         blocks = list(self.unpack(theta.astype(X.dtype, copy=False)).values())[: 2 * self.n_layers]
-        X, given = self.features(X), X
+        X, with_known = self.features(X), X
         coefs, intercepts = blocks[::2], blocks[1::2]
         activation, hidden = ACTIVATIONS[self._activation][0], list[NDArray]()
         for coef, intercept in zip(coefs, intercepts, strict=True):
@@ -114,7 +114,7 @@ class FeedForward(Network):
             z += intercept[..., None]
             if len(hidden) < self.n_layers - 1:
                 hidden.append(activation(z))
-        return self.plus_known(z, given), (hidden, coefs)
+        return self.plus_known(z, with_known), (hidden, coefs)
 
     def _backward(self, error: NDArray, X: NDArray, kept: Any) -> Scores:
         """Back-propagated error times activation, layer by layer."""
@@ -196,7 +196,7 @@ class GaussianMLP(FeedForward, Response):
         return sum(self._widths) * (1 + 2 * self.n_responses)
 
     def units(self) -> list[NDArray]:
-        """Those of the network, and each log noise variance."""
+        """Units of the network, and each log noise variance."""
         return [*super().units(), *np.arange(self.dim - self.n_responses, self.dim)[:, None]]
 
     def prior(self, precision: NDArray, mean: NDArray | float = 0.0, **units: Any) -> Prior:
@@ -212,9 +212,9 @@ class GaussianMLP(FeedForward, Response):
         return self.n_responses
 
     def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
-        found = super().plus_known(np.zeros_like(outputs), X)
-        found /= self.scale[:, None]
-        return outputs + found
+        known = super().plus_known(np.zeros_like(outputs), X)
+        known /= self.scale[:, None]
+        return outputs + known
 
     def encode(self, y: NDArray, dtype: np.dtype) -> NDArray:
         """Responses (n,) or (n, K) as targets (n, K)."""
@@ -234,7 +234,7 @@ class GaussianMLP(FeedForward, Response):
         return Scores(*layers.factors, Factor(error[..., K:, :], None))
 
     def value_and_residual(self, z: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-        """Of y in its own units: -sum_k (log(2 pi scale_k^2) + a_k + (y - z)_k^2 e^-a_k) / 2."""
+        """-sum_k (log(2 pi scale_k^2) + a_k + (y - z)_k^2 e^-a_k) / 2, for y in its own units."""
         K = self.n_responses
         residual = self.residual(z, y)
         # the second half is (r^2 e^-a - 1) / 2

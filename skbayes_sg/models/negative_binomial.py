@@ -79,10 +79,10 @@ class NegativeBinomial(LogLink):
         return np.stack([of_eta, of_eta - rising / phi], axis=1)
 
     def expected(self, outputs: NDArray) -> NDArray:
-        """Of eta mu / (1 + phi mu). Of a about that for r of 1 and more; it is only a metric.
+        """Information, mu / (1 + phi mu) of eta; of a nearly, for r of 1 and more: a metric.
 
-        Its exact limits are ``mu^2 / (2 r (r + 1))`` for small mu, and that of the Gamma
-        distribution for large mu; between them their roots are added as resistances are.
+        Exactly that of a is ``mu^2 / (2 r (r + 1))`` for small mu, and that of the Gamma
+        distribution for large mu; between these limits roots are added as resistances are.
         """
         mu, phi = np.exp(outputs[:, 0]), np.exp(once(outputs[:, 1]))
         r = 1 / phi
@@ -94,12 +94,12 @@ class NegativeBinomial(LogLink):
         mu, phi = np.exp(outputs[:, 0]), np.exp(once(outputs[:, 1]))
         r, share = 1 / phi, phi * mu / (1 + phi * mu)
         of_eta, of_a = self.residual(outputs, y).swapaxes(0, 1)
-        found = np.empty((len(mu), 2, 2, mu.shape[-1]), mu.dtype)
-        found[:, 0, 0] = (mu + share * (y - mu)) / (1 + phi * mu)
-        found[:, 0, 1] = found[:, 1, 0] = of_eta * share
+        information = np.empty((len(mu), 2, 2, mu.shape[-1]), mu.dtype)
+        information[:, 0, 0] = (mu + share * (y - mu)) / (1 + phi * mu)
+        information[:, 0, 1] = information[:, 1, 0] = of_eta * share
         bend = _of_sum(trigamma, y, r) - trigamma(r)
-        found[:, 1, 1] = of_a - of_eta * (1 - share) - share * r - r**2 * bend
-        return found
+        information[:, 1, 1] = of_a - of_eta * (1 - share) - share * r - r**2 * bend
+        return information
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
         r, n = np.exp(-outputs[:, 1]), np.maximum(np.floor(y), 0) + 1

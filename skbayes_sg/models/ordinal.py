@@ -72,8 +72,8 @@ class Ordinal(Family, Classification):
         """
         gaps = self._gaps(outputs)
         above, below = self._tails(outputs, gaps, y)
-        up_to, under, at = self._places(y)
-        of_gaps = gaps * (up_to * above[:, None] - under * below[:, None]) + at / exprel(gaps)
+        up_to, under, between = self._places(y)
+        of_gaps = gaps * (up_to * above[:, None] - under * below[:, None]) + between / exprel(gaps)
         return np.concatenate([(below - above)[:, None], of_gaps], axis=1)
 
     def expected(self, outputs: NDArray) -> NDArray:
@@ -86,18 +86,19 @@ class Ordinal(Family, Classification):
         return np.asarray(total)
 
     def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
-        """As of two logistic regressions, of y above either cut point, and of the gap between."""
+        """Information, as of two logistic regressions, of y above either cut, and of the gap."""
         gaps = self._gaps(outputs)
         above, below = self._tails(outputs, gaps, y)
-        up_to, under, at = self._places(y)
-        along, found = -np.ones_like(outputs), np.zeros((*outputs.shape[:2], *outputs.shape[1:]))
+        up_to, under, between = self._places(y)
+        along = -np.ones_like(outputs)
+        information = np.zeros((*outputs.shape[:2], *outputs.shape[1:]))
         for tail, side in ((above, up_to), (below, under)):
             along[:, 1:] = gaps * side
-            found += (tail * (1 - tail))[:, None, None] * along[:, :, None] * along[:, None]
-        bend = at * (np.exp(-0.5 * gaps) / exprel(-gaps)) ** 2  # (g / (2 sinh(g / 2)))^2
+            information += (tail * (1 - tail))[:, None, None] * along[:, :, None] * along[:, None]
+        bend = between * (np.exp(-0.5 * gaps) / exprel(-gaps)) ** 2  # (g / (2 sinh(g / 2)))^2
         own = np.arange(1, outputs.shape[1])
-        found[:, own, own] += bend - self.residual(outputs, y)[:, 1:]
-        return found
+        information[:, own, own] += bend - self.residual(outputs, y)[:, 1:]
+        return information
 
     @staticmethod
     def _gaps(outputs: NDArray) -> NDArray:
@@ -166,5 +167,5 @@ def _of_class(table: NDArray, y: NDArray) -> NDArray:
     if table.shape[-1] == 1 and y.ndim == 1:
         return table[..., 0].take(y, axis=1)
     table = np.broadcast_to(table, (*table.shape[:2], y.shape[-1]))
-    at = np.broadcast_to(y, (len(table), y.shape[-1]))[:, None]
-    return np.take_along_axis(table, at, axis=1)[:, 0]
+    classes = np.broadcast_to(y, (len(table), y.shape[-1]))[:, None]
+    return np.take_along_axis(table, classes, axis=1)[:, 0]

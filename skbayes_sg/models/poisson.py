@@ -37,7 +37,7 @@ class Poisson(LogLink):
         return self.mean(outputs)
 
     def excess_kurtosis(self, outputs: NDArray) -> NDArray:
-        """Of y, (chains, n)."""
+        """Excess kurtosis of y, (chains, n)."""
         return 1 / self.mean(outputs)
 
     def value(self, outputs: NDArray, y: NDArray) -> NDArray:

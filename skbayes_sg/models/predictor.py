@@ -51,13 +51,13 @@ class Predictor(Model):
     """Names of the shared parameters that have normal priors of their own."""
     own_mean: tuple[float, ...] = ()
     own_sd: tuple[float, ...] = ()
-    """Of their normal priors."""
+    """Means and standard deviations of their normal priors."""
     has_location = False
     """Whether rows depend on y - eta alone, so that y and intercept may be far from zero."""
     unit = 1.0
-    """Of the outputs, in which intercepts and learned precisions have their priors."""
+    """Unit of the outputs, in which intercepts and learned precisions have their priors."""
     precision_of_rows: type | None = None
-    """Of the outputs from which rows are computed; by default that of X."""
+    """Dtype of the outputs from which rows are computed; by default that of X."""
 
     def __init__(
         self,
@@ -139,14 +139,14 @@ class Predictor(Model):
         features). Columns of X beyond the features are known parts of the first outputs, such as
         offsets, and are added to them; of directions, they are left out (`features`).
         """
-        given, X = X, self.features(X)
+        with_known, X = X, self.features(X)
         z = self.etas(theta, X)
         if self._shared_names:
             shared = theta[:, -len(self._shared_names) :, None].astype(X.dtype, copy=False)
             shared = np.broadcast_to(shared, (*shared.shape[:2], X.shape[-2]))
             z = np.concatenate([z, shared], axis=1)
-        if given is not X:
-            z = self.plus_known(z, given)
+        if with_known is not X:
+            z = self.plus_known(z, with_known)
         return z if dtype is None else z.astype(dtype, copy=False)
 
     def plus_known(self, outputs: NDArray, X: NDArray) -> NDArray:
@@ -166,12 +166,12 @@ class Predictor(Model):
         """
         features, columns = self.features(X), self.columns()
         largest = square[columns].max(axis=0)
-        found = (features * features) @ largest[: features.shape[1]]
+        total = (features * features) @ largest[: features.shape[1]]
         if self.fit_intercept:
-            found += largest[-1]
+            total += largest[-1]
         if features is not X:  # known parts, as offsets
-            found += (X[:, features.shape[1] :] ** 2).sum(axis=1)
-        return np.sqrt(found)
+            total += (X[:, features.shape[1] :] ** 2).sum(axis=1)
+        return np.sqrt(total)
 
     def output_variance(self, root: NDArray, X: NDArray) -> NDArray:
         """Variance of the one output of each row under N(., root root^T), (n,).
@@ -275,12 +275,12 @@ class Predictor(Model):
         X = dense(self.features(batch.X)).astype(np.float64, copy=False)
         if columns.shape[1] > X.shape[1]:
             X = np.concatenate([X, np.ones((n, 1))], axis=1)
-        left = X.T if batch.weight is None else X.T * batch.weight
+        weighted = X.T if batch.weight is None else X.T * batch.weight
         moment = np.empty((self.dim, self.dim))
         for k, row in enumerate(between):  # the blocks of output k and those from k on
-            own, others = columns[k][None, None, :], columns[k:, :, None]
-            moment[others, own] = left @ (row[k:, :, None] * X)
-            moment[own.swapaxes(1, 2), others.swapaxes(1, 2)] = moment[others, own]
+            own, later = columns[k][None, None, :], columns[k:, :, None]
+            moment[later, own] = weighted @ (row[k:, :, None] * X)
+            moment[own.swapaxes(1, 2), later.swapaxes(1, 2)] = moment[later, own]
         return Dense(0.5 * (moment + moment.T))
 
     # -- expansion around an anchor ------------------------------------------------------------
@@ -332,11 +332,11 @@ class Predictor(Model):
         """
         along = self.outputs(directions, self.features(X))
         weighted = along if weight is None else along * weight
-        found = np.empty((len(distances), len(directions)))
-        for force, distance in zip(found, distances, strict=True):
-            left = self.difference(along * along.dtype.type(distance), at_anchor)
-            force[:] = np.einsum("lkn,lkn->l", left, weighted)
-        return found
+        forces = np.empty((len(distances), len(directions)))
+        for force, distance in zip(forces, distances, strict=True):
+            difference = self.difference(along * along.dtype.type(distance), at_anchor)
+            force[:] = np.einsum("lkn,lkn->l", difference, weighted)
+        return forces
 
 
 class Family(Predictor):
@@ -383,10 +383,10 @@ class Family(Predictor):
     def eta(self, theta: NDArray, X: NDArray) -> NDArray:
         """The linear predictor with its offset, (chains, n), and nothing that rows share."""
         features = self.features(X)
-        found = self.etas(theta, features)[:, 0]
+        eta = self.etas(theta, features)[:, 0]
         if features is not X:
-            found += dense(X[:, features.shape[1]].reshape(1, -1))
-        return found
+            eta += dense(X[:, features.shape[1]].reshape(1, -1))
+        return eta
 
     def residual_root(self, outputs: NDArray) -> NDArray:
         """The columns of a root of the information of a row's outputs, as virtual labels."""
@@ -417,7 +417,7 @@ class Family(Predictor):
         return np.tensordot(weights, residual, 1), np.tensordot(weights, between, 1)
 
     def moment_of(self, between: NDArray, batch: Batch) -> Operator:
-        """Of outputs that have inputs of their own: those of the shared parameters are ones."""
+        """The moment where outputs have inputs of their own: shared parameters have ones."""
         if len(between) == 1 and not between.min() < 0:
             return super().moment_of(between, batch)
         X = dense(self.features(batch.X)).astype(np.float64, copy=False)
@@ -459,9 +459,9 @@ class Family(Predictor):
     def bregman_remainder(
         self, change: NDArray, at_anchor: tuple[NDArray, ...]
     ) -> tuple[NDArray, NDArray]:
-        outputs, y, there, residual, _ = at_anchor
+        outputs, y, value_of_anchor, residual, _ = at_anchor
         after = self.moved(outputs, change)
-        value = self.value(after, y) - there - (residual * change).sum(axis=1)
+        value = self.value(after, y) - value_of_anchor - (residual * change).sum(axis=1)
         return value, (self.residual(after, y) - residual).astype(change.dtype, copy=False)
 
 

@@ -35,7 +35,7 @@ class Categorical(Classification):
     n_logits: int
 
     def null_directions(self) -> list[NullDirections]:
-        """Of K > 2 logits: the same shift of all, weight by weight and of the intercepts."""
+        """The same shift of all of K > 2 logits, weight by weight and of the intercepts."""
         if self.n_logits == 1:
             return []
         last = list(self.unpack(np.arange(self.dim)).values())[-2:]
@@ -139,7 +139,7 @@ class Softmax(Categorical, Predictor):
         Predictor.__init__(self, self.n_logits, n_features, fit_intercept)
 
     def natural(self, name: str, block: NDArray) -> tuple[str, NDArray]:
-        """Of K > 2 classes, less the mean over them, which only the prior knows.
+        """A block, less the mean over its K > 2 classes, which only the prior knows.
 
         It changes no probability.
         """
@@ -149,18 +149,18 @@ class Softmax(Categorical, Predictor):
         return name, block - block.mean(axis=classes, keepdims=True)
 
     def mean_probabilities(self, theta: NDArray, weights: NDArray, X: NDArray) -> NDArray:
-        """In few passes over the logits, of which there is one for each row, chain and class."""
+        """The weighted sum in few passes over logits, as many as rows, chains and classes."""
         theta, k = theta.astype(X.dtype, copy=False), self.n_logits
         coef = theta[:, : self._n_coef].reshape(len(theta), k, -1)
         features = self.features(X)
-        known = None if features is X else dense(X[:, features.shape[1] :])
+        offsets = None if features is X else dense(X[:, features.shape[1] :])
         if k == 1:
             inputs = features
             if self.fit_intercept:  # a column more takes less than a pass over the logits
                 inputs = with_ones(features)
             z = inputs @ np.negative(theta).T  # rows first, which is the faster product
-            if known is not None:
-                z -= known
+            if offsets is not None:
+                z -= offsets
             with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
                 np.exp(z, out=z)
             z += 1
@@ -171,8 +171,8 @@ class Softmax(Categorical, Predictor):
         z = (by_class @ features.T).reshape(k, len(theta), -1)
         if self.fit_intercept:
             z += theta[:, self._n_coef :].T[:, :, None]
-        if known is not None:
-            z += known.T[:, None]
+        if offsets is not None:
+            z += offsets.T[:, None]
         _, total = exponentials(z, axis=0)
         z *= np.divide(weights[:, None], total, out=total)
         return (np.ones(len(theta), z.dtype) @ z).T
@@ -206,7 +206,7 @@ class Softmax(Categorical, Predictor):
         # of the logits along each column, (D, logits, n)
         deviation = self.outputs(root.T, self.features(X))
         spread = symmetric_root(outer_products(deviation))
-        nodes, weights = (each.astype(z.dtype) for each in normal_nodes(self.n_logits))
+        nodes, weights = (numbers.astype(z.dtype) for numbers in normal_nodes(self.n_logits))
         p = softmax(spread @ nodes.T + z[0].T[:, :, None])  # (n, K, nodes)
         mean = p @ weights
         residual = -mean.T
@@ -256,9 +256,9 @@ class Softmax(Categorical, Predictor):
         z, p = at_anchor
         value = np.einsum("kn,ckn->cn", p, change)
         change += z
-        there, of_anchor = exponentials(z[None].copy())
+        top_of_anchor, total_of_anchor = exponentials(z[None].copy())
         top, total = exponentials(change)
-        value += ((there + np.log(of_anchor)) - (top + np.log(total)))[:, 0]
+        value += ((top_of_anchor + np.log(total_of_anchor)) - (top + np.log(total)))[:, 0]
         change /= total
         return value, np.subtract(p, change, out=change)
 
@@ -295,21 +295,21 @@ def _between(p: NDArray) -> NDArray:
 def of_normal_logits(mean: NDArray, sd: NDArray) -> tuple[NDArray, NDArray]:
     """Means of p and of p (1 - p) over normal logits, (n,) each."""
     nodes, weights = normal_nodes(1)
-    each = expit(mean + sd * nodes.astype(mean.dtype))
-    p, slope = weights @ each, weights @ (each * (1 - each))
+    at_nodes = expit(mean + sd * nodes.astype(mean.dtype))
+    p, slope = weights @ at_nodes, weights @ (at_nodes * (1 - at_nodes))
     # A logistic variable less a wide normal one is nearly normal, of the sum of both variances:
     # from three logits on ten nodes are too few, and the error of p is below 0.002 there.
     wide = sd > 3.0
     if wide.any():
         scale = np.sqrt(sd[wide] ** 2 + np.pi**2 / 3)
-        at = mean[wide] / scale
-        p[wide] = ndtr(at)
-        slope[wide] = np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi))
+        ratio = mean[wide] / scale
+        p[wide] = ndtr(ratio)
+        slope[wide] = np.exp(-0.5 * ratio * ratio) / (scale * np.sqrt(2 * np.pi))
     return p, slope
 
 
 def sigmoid(z: NDArray) -> NDArray:
-    """By the hyperbolic tangent, which NumPy has in vector instructions; in place."""
+    """1 / (1 + exp(-z)) in place, by the hyperbolic tangent, which NumPy has vectorised."""
     z *= 0.5
     np.tanh(z, out=z)  # cannot overflow
     z += 1
@@ -321,9 +321,9 @@ def with_ones(X: NDArray) -> NDArray:
     """Rows, dense or sparse, with a last column of ones."""
     if sparse.issparse(X):
         return sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr"))
-    found = np.ones((X.shape[0], X.shape[1] + 1), X.dtype)
-    found[:, :-1] = X
-    return found
+    with_one = np.ones((X.shape[0], X.shape[1] + 1), X.dtype)
+    with_one[:, :-1] = X
+    return with_one
 
 
 def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:

@@ -59,7 +59,7 @@ class Student(Family, Response):
         return cls(data.n_features, fit_intercept, *of_y)
 
     def spread_of_y(self, data: Data) -> tuple[float, float]:
-        """In steps of the resolution, if y has one."""
+        """Median and half range of the quartiles, in steps of the resolution if y has one."""
         low, high = quantiles(data.sample.y, data.sample.weight, [0.25, 0.75])
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
         if not half:
@@ -103,7 +103,7 @@ class Student(Family, Response):
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         """The logarithm of 1 + r^2 / nu is that of a ratio of Gamma variables."""
-        s, nu, *_ = (each[0, 0] for each in self._shared(self.outputs(theta, X, np.float64)))
+        s, nu, *_ = (shared[0, 0] for shared in self._shared(self.outputs(theta, X, np.float64)))
         half, more = 0.5 * nu, 0.5 * (nu + 1)
         mean = more * (psi(more) - psi(half)) + gammaln(half) - gammaln(more)
         mean += 0.5 * np.log(np.pi * nu * s**2)
@@ -114,8 +114,8 @@ class Student(Family, Response):
         """s^2 nu / (nu - 2), which is infinite up to two degrees of freedom"""
         s, nu, *_ = self._shared(outputs)
         with np.errstate(divide="ignore"):
-            each = np.where(nu > 2, s**2 * nu / (nu - 2), np.inf)
-        return np.broadcast_to(each, outputs[:, 0].shape)
+            variance = np.where(nu > 2, s**2 * nu / (nu - 2), np.inf)
+        return np.broadcast_to(variance, outputs[:, 0].shape)
 
     def width(self, outputs: NDArray) -> NDArray:
         return np.broadcast_to(self._shared(outputs)[0], outputs[:, 0].shape)
@@ -145,30 +145,30 @@ class Student(Family, Response):
 
     def expected(self, outputs: NDArray) -> NDArray:
         s, nu, of_a, of_b = self._shared(outputs)
-        found = np.zeros((len(outputs), 3, *outputs.shape[1:]))
-        found[:, 0, 0] = (nu + 1) / (nu + 3) / s**2
-        found[:, 1, 1] = of_a**2 * 2 * nu / (nu + 3)
-        found[:, 1, 2] = found[:, 2, 1] = -of_a * 2 * of_b / (nu + 1) / (nu + 3)
+        information = np.zeros((len(outputs), 3, *outputs.shape[1:]))
+        information[:, 0, 0] = (nu + 1) / (nu + 3) / s**2
+        information[:, 1, 1] = of_a**2 * 2 * nu / (nu + 3)
+        information[:, 1, 2] = information[:, 2, 1] = -of_a * 2 * of_b / (nu + 1) / (nu + 3)
         bend = polygamma(1, 0.5 * nu) - polygamma(1, 0.5 * (nu + 1))
-        found[:, 2, 2] = of_b**2 * (0.25 * bend - 0.5 * (nu + 5) / (nu * (nu + 1) * (nu + 3)))
-        return found
+        information[:, 2, 2] = of_b**2 * (0.25 * bend - 0.5 * (nu + 5) / (nu * (nu + 1) * (nu + 3)))
+        return information
 
     def observed_at(self, outputs: NDArray, y: NDArray) -> NDArray:
         s, nu, of_a, of_b = self._shared(outputs)
         r = (y - outputs[:, 0]) / s
         q = r * r
         w, far = (nu + 1) / (nu + q), 1 / (nu + q)
-        found = np.empty((len(outputs), 3, *outputs.shape[1:]))
-        found[:, 0, 0] = w * (nu - q) * far / s**2
-        found[:, 0, 1] = found[:, 1, 0] = of_a * 2 * nu * far * w * r / s
-        found[:, 1, 1] = of_a * (of_a * 2 * nu * far * w * q - (1 - of_a) * (w * q - 1))
+        information = np.empty((len(outputs), 3, *outputs.shape[1:]))
+        information[:, 0, 0] = w * (nu - q) * far / s**2
+        information[:, 0, 1] = information[:, 1, 0] = of_a * 2 * nu * far * w * r / s
+        information[:, 1, 1] = of_a * (of_a * 2 * nu * far * w * q - (1 - of_a) * (w * q - 1))
         of_w = (q - 1) * far**2 * of_b
-        found[:, 0, 2] = found[:, 2, 0] = -of_w * r / s
-        found[:, 1, 2] = found[:, 2, 1] = -of_a * of_w * q
+        information[:, 0, 2] = information[:, 2, 0] = -of_w * r / s
+        information[:, 1, 2] = information[:, 2, 1] = -of_a * of_w * q
         bend = 0.25 * (polygamma(1, 0.5 * (nu + 1)) - polygamma(1, 0.5 * nu)) + 0.5 / nu**2
         bend = bend + 0.5 * q * (far / nu + (q - 1) * far**2 / nu - w / nu**2)
-        found[:, 2, 2] = -(of_b**2) * bend - self.residual(outputs, y)[:, 2]
-        return found
+        information[:, 2, 2] = -(of_b**2) * bend - self.residual(outputs, y)[:, 2]
+        return information
 
     def distribution(self, y: NDArray, outputs: NDArray) -> NDArray:
         s, nu, *_ = self._shared(outputs)
@@ -180,7 +180,7 @@ class Student(Family, Response):
 
 
 def quantiles(y: NDArray, weight: NDArray | None, levels: list[float]) -> NDArray:
-    """Of weighted numbers; a weight of two is a repetition."""
+    """Quantiles of weighted numbers; a weight of two is a repetition."""
     weight = np.ones(len(y)) if weight is None else weight
     return np.quantile(y.astype(np.float64), levels, weights=weight, method="inverted_cdf")
 
@@ -196,13 +196,13 @@ def resolution(y: NDArray, weight: NDArray | None) -> float:
     if not 1 < len(values) <= 0.5 * n_rows:
         return 0.0
     error = 4 * np.finfo(y.dtype).eps * np.abs(values).max()  # of a difference
-    found, left = 0.0, np.diff(values)
-    while len(left):  # Euclid's algorithm
-        found = left.min()
-        times = np.rint(left / found)
-        rest = np.abs(left - times * found)
-        left = rest[rest > (1 + times) * error]
-    return float(found)
+    unit, differences = 0.0, np.diff(values)
+    while len(differences):  # Euclid's algorithm
+        unit = differences.min()
+        times = np.rint(differences / unit)
+        remainders = np.abs(differences - times * unit)
+        differences = remainders[remainders > (1 + times) * error]
+    return float(unit)
 
 
 def _of_freedom(nu: NDArray) -> NDArray:

@@ -1071,8 +1071,8 @@ FAULTS = [
     ),
     Fault(
         "models/softmax.py",
-        "np.exp(-0.5 * at * at) / (scale * np.sqrt(2 * np.pi))",
-        "np.exp(-0.5 * at * at) / np.sqrt(2 * np.pi)",
+        "np.exp(-0.5 * ratio * ratio) / (scale * np.sqrt(2 * np.pi))",
+        "np.exp(-0.5 * ratio * ratio) / np.sqrt(2 * np.pi)",
         "the slope of a probability over a wide normal logit forgets its width",
         "models/test_models.py -k quadrature",
     ),
@@ -1778,8 +1778,8 @@ FAULTS = [
     ),
     Fault(
         "models/binomial.py",
-        "found[:, 0, 0] = (p - q) * of_eta",
-        "found[:, 0, 0] = (q - p) * of_eta",
+        "information[:, 0, 0] = (p - q) * of_eta",
+        "information[:, 0, 0] = (q - p) * of_eta",
         "the second derivative of beta-binomial rows has a wrong sign",
         "models/test_checks.py -k families_of_the_package",
     ),
