@@ -30,9 +30,9 @@ def in_partitions(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
-def at_hand(*each: Any) -> tuple:
+def at_hand(*arrays: Any) -> tuple:
     """Arrays that fit in memory; those that are dask collections are computed."""
-    return tuple(one.compute() if in_partitions(one) else one for one in each)
+    return tuple(array.compute() if in_partitions(array) else array for array in arrays)
 
 
 def is_stored(array: Any) -> bool:
@@ -70,9 +70,9 @@ def entrywise(function: Callable[..., Any], *results: Any) -> Any:
     """`function` of arrays; entry by entry where results are tuples or dicts of arrays."""
     first = results[0]
     if isinstance(first, dict):
-        return type(first)(**{key: function(*(one[key] for one in results)) for key in first})
+        return type(first)(**{key: function(*(result[key] for result in results)) for key in first})
     if isinstance(first, tuple):
-        return tuple(function(*each) for each in zip(*results, strict=True))
+        return tuple(function(*entries) for entries in zip(*results, strict=True))
     return function(*results)
 
 
@@ -221,7 +221,7 @@ class OnDisk(Source):
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
     ) -> tuple:
         blocks = ahead(self._read, self._reader.slices())
-        parts = (part for block in blocks for part in pieces(block, row_size, pairs))
+        parts = (piece for block in blocks for piece in pieces(block, row_size, pairs))
         return total_of(function, parts)
 
     def _read(self, rows: slice) -> Batch:
@@ -242,7 +242,7 @@ def _read(stored: Any, rows: slice) -> NDArray:
 
 
 def place(row: int, column: int | None = None) -> str:
-    """Where a number of a table is, in words."""
+    """Place of a number of a table, in words."""
     return f"row {row}" if column is None else f"row {row}, column {column}"
 
 

@@ -51,17 +51,17 @@ class Columns(NamedTuple):
         variance += share * (1 - share) * step**2
 
         value, others = self.value.copy(), self.others + _elsewhere(data, self.value)
-        known = (value == new.value[0]).any(axis=0)
-        worse = np.where(known, -1, others.argmax(axis=0))  # the one that gives way
+        is_known = (value == new.value[0]).any(axis=0)
+        worse = np.where(is_known, -1, others.argmax(axis=0))  # the one that gives way
         for slot in (0, 1):
             value[slot, worse == slot] = new.value[0, worse == slot]
             others[slot, worse == slot] = total + new.others[0, worse == slot]
 
-        best, every = others.argmin(axis=0), np.arange(len(mean))
-        away, at = others[best, every], value[best, every]
+        best, column = others.argmin(axis=0), np.arange(len(mean))
+        unequal, common = others[best, column], value[best, column]
         square = np.where(
-            away < 0.5 * n_rows,
-            0.25 * n_rows * (variance + (mean - at) ** 2) / np.maximum(away, _TINY),
+            unequal < 0.5 * n_rows,
+            0.25 * n_rows * (variance + (mean - common) ** 2) / np.maximum(unequal, _TINY),
             variance,
         )
         square = np.where(variance > 0, square, 0.0)
@@ -82,49 +82,49 @@ def of_columns(data: Data) -> Columns:
     """
     # beside the rows, as a cached property is: a weak dictionary takes out what is gone by a
     # function, and Python forgets an interrupt that arrives there
-    beside = vars(data)
-    if (known := beside.get("_columns")) is not None:
-        return known
+    cache = vars(data)
+    if (cached := cache.get("_columns")) is not None:
+        return cached
     sample, n_features = data.sample, data.n_features
     X, n_rows = sample.X, sample.n_rows
     weight = np.ones(n_rows) if sample.weight is None else sample.weight.astype(np.float64)
     weight_of_rows = float(weight.sum())
     if sample.sparse_rows:  # zero holds most of the rows of most columns; stored entries tell all
         value, column = np.zeros(X.shape[1]), X.indices
-        each, entries = np.repeat(weight, np.diff(X.indptr)), X.data.astype(np.float64)
-        of_entries = (np.ones(len(each)), entries != 0, entries, entries**2)
-        sums = np.stack([np.bincount(column, each * one, len(value)) for one in of_entries])
+        entry_weight, entries = np.repeat(weight, np.diff(X.indptr)), X.data.astype(np.float64)
+        of_entries = (np.ones(len(entry_weight)), entries != 0, entries, entries**2)
+        sums = np.stack([np.bincount(column, entry_weight * x, len(value)) for x in of_entries])
         sums[0] = weight.sum()
         value, sums = value[:n_features], sums[:, :n_features]
-        (others,) = np.nonzero(sums[1] >= 0.5 * sums[0])
-        n_parts = min(len(others), -(-len(others) * n_rows // elements_at_a_time()))
-        for some in np.array_split(others, n_parts) if n_parts else ():
-            stored = X[:, some].toarray().astype(np.float64)
-            value[some] = np.quantile(stored, 0.5, axis=0, weights=weight, method="inverted_cdf")
-            sums[:, some] = _sums(stored - value[some], weight)
+        (filled,) = np.nonzero(sums[1] >= 0.5 * sums[0])
+        n_parts = min(len(filled), -(-len(filled) * n_rows // elements_at_a_time()))
+        for few in np.array_split(filled, n_parts) if n_parts else ():
+            stored = X[:, few].toarray().astype(np.float64)
+            value[few] = np.quantile(stored, 0.5, axis=0, weights=weight, method="inverted_cdf")
+            sums[:, few] = _sums(stored - value[few], weight)
     else:
         most = max(2, min(10_000, (1 << 22) // X.shape[1]))  # 32 MB
         rows = np.unique(np.linspace(0, n_rows - 1, most).astype(int))
         X, weight = sample.take(rows)[:, :n_features].astype(np.float64), weight[rows]
         # a value of each column with at most half of the weight on either side
-        some = np.unique(np.linspace(0, len(X) - 1, 1000).astype(int))
-        value = np.quantile(X[some], 0.5, axis=0, weights=weight[some], method="inverted_cdf")
+        spaced = np.unique(np.linspace(0, len(X) - 1, 1000).astype(int))
+        value = np.quantile(X[spaced], 0.5, axis=0, weights=weight[spaced], method="inverted_cdf")
         sums = _sums(X - value, weight)
         (same,) = np.nonzero(sums[1] == 0)
         if len(same) and len(rows) < data.n_rows:
 
             def of_batch(batch: Batch) -> tuple[NDArray]:
-                away = batch.X[:, same].astype(np.float64) - value[same]
-                return (_sums(away, batch.weight),)
+                deviation = batch.X[:, same].astype(np.float64) - value[same]
+                return (_sums(deviation, batch.weight),)
 
             (sums[:, same],) = data.reduce(of_batch, len(same))
     of_rows, others, distance, squares = sums
     shift = distance / of_rows
     variance = np.maximum(squares / of_rows - shift**2, 0.0)
-    away = 0.25 * squares / np.maximum(others, np.finfo(np.float64).tiny)
-    square = np.where(others < 0.5 * of_rows, away, variance)
+    of_rare = 0.25 * squares / np.maximum(others, np.finfo(np.float64).tiny)
+    square = np.where(others < 0.5 * of_rows, of_rare, variance)
     total = weight_of_rows * data.n_total / n_rows
-    found = Columns(
+    columns = Columns(
         np.sqrt(square),
         value + shift,
         variance,
@@ -132,7 +132,7 @@ def of_columns(data: Data) -> Columns:
         np.stack([value, np.full_like(value, np.nan)]),
         np.stack([others * (total / of_rows), np.full_like(value, total)]),
     )
-    return beside.setdefault("_columns", found)
+    return cache.setdefault("_columns", columns)
 
 
 def with_columns(data: InMemory, columns: Columns) -> InMemory:
@@ -149,16 +149,19 @@ def _elsewhere(data: InMemory, value: NDArray) -> NDArray:
         weight = np.ones(n) if batch.weight is None else batch.weight.astype(np.float64)
         if not sparse.issparse(batch.X):
             X = batch.X[:, : value.shape[1]]
-            return (np.stack([weight @ np.not_equal(X, each.astype(X.dtype)) for each in value]),)
+            of_values = [weight @ np.not_equal(X, candidate.astype(X.dtype)) for candidate in value]
+            return (np.stack(of_values),)
         X = sparse.csr_array(batch.X)
-        each, column = np.repeat(weight, np.diff(X.indptr)), X.indices
-        found = np.empty_like(value)
-        for own, at in zip(found, value, strict=True):
-            own[:] = np.where(at == 0, 0.0, weight.sum())
-            at = np.append(at, np.full(X.shape[1] - len(at), np.nan))[column]
-            more = np.where(at == 0, X.data != 0, -1.0 * (X.data == at.astype(X.dtype)))
-            own += np.bincount(column, each * more, X.shape[1])[: len(own)]
-        return (found,)
+        entry_weight, column = np.repeat(weight, np.diff(X.indptr)), X.indices
+        unequal = np.empty_like(value)
+        for own, candidate in zip(unequal, value, strict=True):
+            own[:] = np.where(candidate == 0, 0.0, weight.sum())
+            candidate = np.append(candidate, np.full(X.shape[1] - len(candidate), np.nan))[column]
+            more = np.where(
+                candidate == 0, X.data != 0, -1.0 * (X.data == candidate.astype(X.dtype))
+            )
+            own += np.bincount(column, entry_weight * more, X.shape[1])[: len(own)]
+        return (unequal,)
 
     return data.reduce(of_batch, data.n_features)[0]
 

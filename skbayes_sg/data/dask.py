@@ -49,13 +49,13 @@ class OnWorkers(Source):
     """
 
     def __init__(self, X: Any, y: Any, metadata: RowMetadata, design: Design | None = None) -> None:
-        known: Any = metadata
-        weight, offset, _, trials = known
+        untyped: Any = metadata
+        weight, offset, _, trials = untyped
         self.n_features = X.shape[1] if design is None else design.n_columns
         self.dtype, self._design = _dtype_of(X, design), design
         self._parts, lengths = _partitions(X)
         if np.isnan(lengths).any():
-            lengths = dask.compute([dask.delayed(len)(part) for part in self._parts])[0]
+            lengths = dask.compute([dask.delayed(len)(partition) for partition in self._parts])[0]
         ends = np.cumsum(np.asarray(lengths, int))
         self.n_rows = int(ends[-1])
         if self.n_rows == 0:
@@ -85,9 +85,9 @@ class OnWorkers(Source):
         # a value of the graph goes once to each worker, the function of a task with each task
         read = partial(_numbers, self.dtype, self._design)
         visit = dask.delayed(partial(_visited, total, read))
-        beside = self._weight, self._offset, self._trials
-        each = zip(self._starts.tolist(), self._parts, self._y, *beside, strict=True)
-        sums = [dask.delayed(call)(visit, i, *rows) for i, rows in enumerate(each)]
+        of_rows = self._weight, self._offset, self._trials
+        partitions = zip(self._starts.tolist(), self._parts, self._y, *of_rows, strict=True)
+        sums = [dask.delayed(call)(visit, i, *rows) for i, rows in enumerate(partitions)]
         while len(sums) > 1:
             twos = [sums[i : i + 2] for i in range(0, len(sums), 2)]
             sums = [dask.delayed(total_of)(tuple, two) if len(two) == 2 else two[0] for two in twos]
@@ -148,15 +148,16 @@ def _dtype_of(X: Any, design: Design | None = None) -> np.dtype:
 def levels_on_workers(X: Any, columns: list[int]) -> dict[int, list[Any]]:
     """The levels that rows of a data frame have, of the columns of these numbers: one pass."""
 
-    def different(part: Any) -> list[set]:
-        return [set(labels_of(part, column)) for column in columns]
+    def different(partition: Any) -> list[set]:
+        return [set(labels_of(partition, column)) for column in columns]
 
-    each = dask.compute([dask.delayed(different)(part) for part in _partitions(X)[0]])[0]
-    found = [set().union(*sets) for sets in zip(*each, strict=True)]
-    known = X._meta  # whose order is that of the type, if its categories are known
+    partitions, _ = _partitions(X)
+    level_sets = dask.compute([dask.delayed(different)(partition) for partition in partitions])[0]
+    labels_of_columns = [set().union(*sets) for sets in zip(*level_sets, strict=True)]
+    meta = X._meta  # whose order is that of the type, if its categories are known
     return {
-        column: levels_of(known, column, list(labels))
-        for column, labels in zip(columns, found, strict=True)
+        column: levels_of(meta, column, list(labels))
+        for column, labels in zip(columns, labels_of_columns, strict=True)
     }
 
 
@@ -225,37 +226,39 @@ def lazily(
     example = X._meta_nonempty if hasattr(X, "columns") else np.zeros((1, X.shape[1]), X.dtype)
     for column, factor in {} if design is None else design.factors.items():
         example = with_values(example, column, [factor.levels[0]] * len(example))
-    shapes = {name: (len(example), *each.shape[1:]) for name, each in of_rows.items()}
-    like = function(example, **{name: np.ones(shape) for name, shape in shapes.items()})
+    shapes = {name: (len(example), *values.shape[1:]) for name, values in of_rows.items()}
+    meta = function(example, **{name: np.ones(shape) for name, shape in shapes.items()})
     parts, lengths = _partitions(X)
     if np.isnan(lengths).any() and of_rows:
-        lengths = np.array(dask.compute([dask.delayed(len)(part) for part in parts])[0], float)
+        lengths = np.array(
+            dask.compute([dask.delayed(len)(partition) for partition in parts])[0], float
+        )
     ends = np.cumsum(lengths).astype(int) if of_rows else lengths
-    beside = {name: _aligned(name, each, ends) for name, each in of_rows.items()}
-    empty = entrywise(lambda a: np.take(a, [], axis=axis), like)
+    aligned = {name: _aligned(name, values, ends) for name, values in of_rows.items()}
+    empty = entrywise(lambda a: np.take(a, [], axis=axis), meta)
     results = [
-        dask.delayed(_unless_empty)(function, empty, part, {n: beside[n][i] for n in beside})
-        for i, part in enumerate(parts)
+        dask.delayed(_unless_empty)(function, empty, partition, {n: aligned[n][i] for n in aligned})
+        for i, partition in enumerate(parts)
     ]
 
     def joined(example: NDArray, select: Callable[[Any], Any]) -> Any:
-        known = [n if np.isnan(n) else int(n) for n in lengths]
-        shapes = [(*example.shape[:axis], n, *example.shape[axis + 1 :]) for n in known]
+        sizes = [n if np.isnan(n) else int(n) for n in lengths]
+        shapes = [(*example.shape[:axis], n, *example.shape[axis + 1 :]) for n in sizes]
         arrays = [
             da.from_delayed(select(result), shape, example.dtype)
             for result, shape in zip(results, shapes, strict=True)
         ]
         return da.concatenate(arrays, axis=axis, allow_unknown_chunksizes=True)
 
-    if isinstance(like, dict):
-        return type(like)(**{key: joined(like[key], itemgetter(key)) for key in like})
-    if isinstance(like, tuple):
-        return tuple(joined(one, itemgetter(i)) for i, one in enumerate(like))
-    return joined(like, lambda r: r)
+    if isinstance(meta, dict):
+        return type(meta)(**{key: joined(meta[key], itemgetter(key)) for key in meta})
+    if isinstance(meta, tuple):
+        return tuple(joined(entry, itemgetter(i)) for i, entry in enumerate(meta))
+    return joined(meta, lambda r: r)
 
 
 def _unless_empty(
-    function: Callable[..., Any], empty: Any, part: Any, of_rows: dict[str, Any]
+    function: Callable[..., Any], empty: Any, partition: Any, of_rows: dict[str, Any]
 ) -> Any:
-    of_rows = {name: np.asarray(each) for name, each in of_rows.items()}
-    return function(part, **of_rows) if len(part) else empty
+    of_rows = {name: np.asarray(values) for name, values in of_rows.items()}
+    return function(partition, **of_rows) if len(partition) else empty

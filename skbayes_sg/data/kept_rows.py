@@ -36,7 +36,7 @@ class KeptRows:
 
     @property
     def weight(self) -> float:
-        """Of all rows, of which forgetting leaves less; their number if none has any."""
+        """Weight of all rows, of which forgetting leaves less; their number if none has any."""
         return sum(total_weight(block) for block in self.blocks)
 
     @property
@@ -47,8 +47,8 @@ class KeptRows:
     def with_rows(self, rows: InMemory) -> KeptRows:
         """These rows and newer ones."""
         blocks, shares = list(self.blocks), list(self.shares)
-        for part in row_blocks(rows.n_rows, max(1, n_bytes(rows) // rows.n_rows), _BLOCK):
-            new = some_of(rows, part)
+        for numbers in row_blocks(rows.n_rows, max(1, n_bytes(rows) // rows.n_rows), _BLOCK):
+            new = some_of(rows, numbers)
             if blocks and n_bytes(blocks[-1]) + n_bytes(new) <= _BLOCK:
                 blocks[-1], shares[-1] = joined([blocks[-1], new]), 1.0
             else:
@@ -59,7 +59,7 @@ class KeptRows:
     def forgotten(self, share: float) -> KeptRows:
         """The rows with their weights multiplied by a number."""
         blocks = tuple(block.repeated(share) for block in self.blocks)
-        return KeptRows(blocks, tuple(share * each for each in self.shares))
+        return KeptRows(blocks, tuple(share * kept for kept in self.shares))
 
     def split(self, budget: float) -> tuple[Sequence[InMemory], KeptRows]:
         """The oldest blocks, and the others: those that count, and that the budget holds."""
@@ -106,8 +106,8 @@ class InBlocks(Data):
     def reduce(
         self, function: Callable[[Batch], tuple], row_size: int, pairs: bool = False
     ) -> tuple:
-        each = (map(rows.load, rows.blocks(row_size, pairs)) for rows in self._blocks)
-        return total_of(function, chain.from_iterable(each))
+        batches = (map(rows.load, rows.blocks(row_size, pairs)) for rows in self._blocks)
+        return total_of(function, chain.from_iterable(batches))
 
 
 def some_of(rows: InMemory, which: Rows) -> InMemory:
@@ -119,9 +119,9 @@ def some_of(rows: InMemory, which: Rows) -> InMemory:
 def n_bytes(rows: InMemory) -> int:
     """Memory that the rows take."""
     X: Any = rows.X
-    parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     weight = () if rows.weight is None else (rows.weight,)
-    return sum(part.nbytes for part in (*parts, rows.y, *weight))
+    return sum(array.nbytes for array in (*arrays, rows.y, *weight))
 
 
 def joined(blocks: Sequence[InMemory]) -> InMemory:
@@ -133,15 +133,15 @@ def joined(blocks: Sequence[InMemory]) -> InMemory:
         X: Any = sparse.vstack([sparse.csr_array(rows.X) for rows in blocks], format="csr")
     else:
         X = np.concatenate([rows.X for rows in blocks])
-    found = InMemory.of(X, np.concatenate([rows.y for rows in blocks]), weight, takes_sparse=True)
-    return replace(found, n_known=blocks[0].n_known)
+    whole = InMemory.of(X, np.concatenate([rows.y for rows in blocks]), weight, takes_sparse=True)
+    return replace(whole, n_known=blocks[0].n_known)
 
 
 def total_weight(rows: InMemory) -> float:
-    """Of all rows, without an array of ones."""
+    """Weight of all rows, without an array of ones."""
     return float(rows.n_rows if rows.weight is None else rows.weight.sum(dtype=np.float64))
 
 
 def weight_of(rows: InMemory) -> NDArray:
-    """Of each row; ones if none has any."""
+    """Weight of each row; ones if none has any."""
     return np.ones(rows.n_rows, rows.X.dtype) if rows.weight is None else rows.weight

@@ -140,7 +140,7 @@ class Minibatches:
 
     @property
     def _dtype(self) -> type:
-        """Of row numbers: the narrow ones sort faster."""
+        """Dtype of row numbers: the narrow ones sort faster."""
         return np.int32 if self.n_rows < 2**31 else np.int64
 
     def _with_replacement(self, count: int) -> NDArray:

@@ -28,9 +28,9 @@ class RowMetadata(NamedTuple):
     offset: ArrayLike | None = None
     """Known part of the linear predictor"""
     var_weights: ArrayLike | None = None
-    """Of how many observations each y is the mean"""
+    """Number of observations that each y is the mean of"""
     trials: ArrayLike | None = None
-    """Of how many trials each y are the successes"""
+    """Number of trials that each y is the successes of"""
 
     def known(self, X: Any) -> Any:
         """Offsets, and behind them trials where there are any, of rows X; None without both."""

@@ -234,8 +234,8 @@ class InMemory(Data):
         rows = np.unique(np.linspace(0, self.n_rows - 1, 10_000).astype(int))
         weight = None if self.weight is None else self.weight[rows]
         if self.sparse_rows:
-            each = np.ones(len(rows)) if weight is None else weight.astype(np.float64)
-            return (each[None] / each.sum() @ self.X[rows].power(2))[0][: self.n_features]
+            counts = np.ones(len(rows)) if weight is None else weight.astype(np.float64)
+            return (counts[None] / counts.sum() @ self.X[rows].power(2))[0][: self.n_features]
         squares = np.square(self.take(rows)[:, : self.n_features], dtype=np.float64)
         return np.average(squares, axis=0, weights=weight)
 

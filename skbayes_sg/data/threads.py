@@ -98,21 +98,21 @@ def total_of(function: Callable[..., tuple], blocks: Iterable) -> tuple:
     So the sum does not depend on the number of threads, to the last bit. () is the sum of nothing.
     """
     total: tuple = ()
-    for part in in_order(function, blocks):
-        if total and part:
-            total = tuple(a + b for a, b in zip(total, part, strict=True))
+    for result in in_order(function, blocks):
+        if total and result:
+            total = tuple(a + b for a, b in zip(total, result, strict=True))
         else:
-            total = total or part
+            total = total or result
     return total
 
 
-def ahead(function: Callable, each: Iterable, count: int = 1) -> Iterator[Any]:
+def ahead(function: Callable, items: Iterable, count: int = 1) -> Iterator[Any]:
     """`function` of each, in order, computed in `count` threads while the last result is used."""
     pool, running = ThreadPoolExecutor(count), deque[Future]()
     try:
-        for one in each:
+        for item in items:
             # NumPy's treatment of overflow belongs to the context, and a thread starts without
-            running.append(pool.submit(copy_context().run, function, one))
+            running.append(pool.submit(copy_context().run, function, item))
             if len(running) > count:
                 yield running.popleft().result()
         while running:

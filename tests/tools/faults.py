@@ -355,8 +355,8 @@ FAULTS = [
     ),
     Fault(
         "data/dask.py",
-        "return function(part, **of_rows) if len(part) else empty",
-        "return function(part, **of_rows)",
+        "return function(partition, **of_rows) if len(partition) else empty",
+        "return function(partition, **of_rows)",
         "predictions fail at an empty partition",
         "data/test_on_workers.py -k empty",
     ),
@@ -432,7 +432,7 @@ FAULTS = [
     ),
     Fault(
         "data/columns.py",
-        "np.where(others < 0.5 * of_rows, away, variance)",
+        "np.where(others < 0.5 * of_rows, of_rare, variance)",
         "variance",
         "a rare level has the unit of its standard deviation",
         "promises/test_columns.py",
@@ -882,8 +882,8 @@ FAULTS = [
     ),
     Fault(
         "data/columns.py",
-        "each, entries = np.repeat(weight, np.diff(X.indptr)), X",
-        "each, entries = np.ones(len(X.data)), X",
+        "entry_weight, entries = np.repeat(weight, np.diff(X.indptr)), X",
+        "entry_weight, entries = np.ones(len(X.data)), X",
         "units of sparse columns ignore weights",
         "data/test_memory.py -k units_of_sparse",
     ),
@@ -1470,8 +1470,8 @@ FAULTS = [
     ),
     Fault(
         "data/kept_rows.py",
-        "return replace(found, n_known=blocks[0].n_known)",
-        "return found",
+        "return replace(whole, n_known=blocks[0].n_known)",
+        "return whole",
         "kept rows forget which columns are offsets",
         "inference/test_stream_is_fit.py -k test_a_stream_is_the_fit",
     ),
