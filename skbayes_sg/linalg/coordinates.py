@@ -50,7 +50,7 @@ class Whitened:
 
     @classmethod
     def of(cls, columns: NDArray, centre: NDArray, curvature: NDArray) -> Whitened:
-        """From the curvature (D, D) at the centre, averaged over outputs.
+        """Coordinates from the curvature (D, D) at the centre, averaged over outputs.
 
         S is lower triangular and the intercept comes last, so u is the same for columns that are
         shifted and scaled (by a positive number).
@@ -84,21 +84,22 @@ class Whitened:
         group : integer array of shape (D,)
         """
         mean = curvature[columns[:, :, None], columns[:, None, :]].mean(axis=0)
-        at = columns[0]
-        (own,), (free,) = np.nonzero(weights[at]), np.nonzero(weights[at] == 0)
+        of_first = columns[0]
+        (own,), (free,) = np.nonzero(weights[of_first]), np.nonzero(weights[of_first] == 0)
         lower = np.linalg.cholesky(mean[np.ix_(free, free)])
         of_free = lapack.dtrtri(lower, lower=1)[0].T if len(free) else lower  # LAPACK wants one
         shift = of_free @ of_free.T @ mean[np.ix_(free, own)]
-        rest = mean[np.ix_(own, own)] - mean[np.ix_(own, free)] @ shift
-        scale, members = 1 / np.sqrt(weights[at[own]]), group[at[own]]
+        complement = mean[np.ix_(own, own)] - mean[np.ix_(own, free)] @ shift
+        scale, members = 1 / np.sqrt(weights[of_first[own]]), group[of_first[own]]
         # in units of the prior: the axes of each group, over the roots of their quadratic forms
-        scaled = rest * np.outer(scale, scale)
+        scaled = complement * np.outer(scale, scale)
         axes, form = np.zeros_like(scaled), np.empty(len(own))
-        for one in np.unique(members):
-            (some,) = np.nonzero(members == one)
-            block = np.ix_(some, some)
+        for label in np.unique(members):
+            (in_group,) = np.nonzero(members == label)
+            block = np.ix_(in_group, in_group)
             axes[block] = reproducible_eigh(scaled[block], apart=True)[1]
-            form[some] = np.sqrt(np.einsum("ij,ij->j", axes[block], scaled[block] @ axes[block]))
+            squares = np.einsum("ij,ij->j", axes[block], scaled[block] @ axes[block])
+            form[in_group] = np.sqrt(squares)
         S, inverse = np.zeros_like(mean), np.zeros_like(mean)
         S[np.ix_(own, own)] = scale[:, None] * axes / form
         S[np.ix_(free, own)] = -shift @ S[np.ix_(own, own)]
@@ -158,7 +159,7 @@ class Whitened:
         return (X.astype(np.float64, copy=False) @ self.S).astype(np.float32)
 
     def _mapped(self, u: NDArray, matrix: NDArray) -> NDArray:
-        """From the order of the model on columns to the other: each output times `matrix`."""
+        """Each output times `matrix`, from the order of the model on columns to the other."""
         if self.rotates:
             return u @ matrix
         k, c = self.columns.shape
@@ -169,7 +170,7 @@ class Whitened:
         return theta
 
     def _back(self, theta: NDArray, matrix: NDArray) -> NDArray:
-        """From the order of the model to that of the model on columns."""
+        """Each output times `matrix`, from the order of the model to that of it on columns."""
         if self.rotates:
             return theta @ matrix
         k, c = self.columns.shape
@@ -267,14 +268,14 @@ class LowRank:
     def _split(self, u: NDArray, scale: NDArray, roots: NDArray) -> NDArray:
         """Each output's columns scaled, and its leading ones times a matrix; it overwrites u."""
         k, c = self.columns.shape
-        each = u.reshape(-1, k, c)
-        leading = each[:, :, self.leading].swapaxes(0, 1) @ roots.swapaxes(1, 2)
-        each *= scale
-        each[:, :, self.leading] = leading.swapaxes(0, 1)
-        return each.reshape(u.shape)
+        outputs = u.reshape(-1, k, c)
+        leading = outputs[:, :, self.leading].swapaxes(0, 1) @ roots.swapaxes(1, 2)
+        outputs *= scale
+        outputs[:, :, self.leading] = leading.swapaxes(0, 1)
+        return outputs.reshape(u.shape)
 
     def _spread(self, u: NDArray) -> NDArray:
-        """From outputs times columns to the order of theta, in an array that may be u."""
+        """Outputs times columns in the order of theta, in an array that may be u."""
         k, c = self.columns.shape
         if k == 1:
             return u
@@ -283,7 +284,7 @@ class LowRank:
         return theta
 
     def _gathered(self, theta: NDArray) -> NDArray:
-        """From the order of theta to outputs times columns, in an array of its own."""
+        """Outputs times columns from the order of theta, in an array of its own."""
         if len(self.columns) == 1:
             return theta.copy()
         return (self.V.T @ theta[..., self.columns]).reshape(theta.shape)

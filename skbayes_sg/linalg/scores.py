@@ -194,10 +194,10 @@ class Scores:
 
         Source: Mandt et al. Eq. 25, without its bias (math/errata.md#e11).
         """
-        n, one = self.n_rows, slice(row, row + 1)
+        n, single = self.n_rows, slice(row, row + 1)
         alone = Scores(
             *(
-                Factor(left[..., one], None if right is None else right[..., one, :])
+                Factor(left[..., single], None if right is None else right[..., single, :])
                 for left, right in self.factors
             )
         )
@@ -232,8 +232,8 @@ class Scores:
             of_features = np.zeros((m, m)) if m > 1 and has_matrix_once(m) else None
             moments.append((of_units, of_features))
         for chain in range(self.n_chains):
-            each = zip(self.of_chain(chain).factors, moments, strict=True)
-            for (left, right), (of_units, of_features) in each:
+            pairs = zip(self.of_chain(chain).factors, moments, strict=True)
+            for (left, right), (of_units, of_features) in pairs:
                 if of_units is not None:
                     labels = left.reshape(-1, *left.shape[-2:])
                     of_units += np.tensordot(labels, labels, axes=([0, 2], [0, 2]))
@@ -349,8 +349,8 @@ def outer_products(vectors: NDArray) -> NDArray:
     """Sum over labels of ``v v^T`` for each row, (n, k, k), of vectors (labels, k, n)."""
     if vectors.shape[1] < 8:
         return np.einsum("qkn,qln->nkl", vectors, vectors)
-    each = np.ascontiguousarray(vectors.transpose(2, 1, 0))  # row by row, for BLAS
-    return each @ each.swapaxes(1, 2)
+    by_row = np.ascontiguousarray(vectors.transpose(2, 1, 0))  # row by row, for BLAS
+    return by_row @ by_row.swapaxes(1, 2)
 
 
 def dense(X: Any) -> NDArray:
