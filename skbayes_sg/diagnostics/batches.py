@@ -32,7 +32,7 @@ class Batches(NamedTuple):
 
     @classmethod
     def exact(cls, dim: int, n_draws: int) -> Self:
-        """Of draws that have moments in closed form."""
+        """Batches of draws that have moments in closed form."""
         tells, n_pairs = n_draws // _FEWEST > dim, dim * (dim + 1) // 2
         covariance = np.zeros((_FEWEST, n_pairs), np.float32) if tells else None
         return cls(np.zeros((_FEWEST, dim)), covariance)
@@ -59,9 +59,9 @@ class Batches(NamedTuple):
         starts = starts_of(n_chains, n_draws, len(self.mean) // n_chains)
         size = np.diff(np.append(starts, n_chains * n_draws))[:, None]
         theta = theta.reshape(-1, dim).astype(np.float64)
-        away = theta - theta.mean(axis=0)
-        to_x = _whitening(away)
-        x, of_x = away @ to_x, (self.mean - self.mean.mean(axis=0)) @ to_x
+        deviation = theta - theta.mean(axis=0)
+        to_x = _whitening(deviation)
+        x, of_x = deviation @ to_x, (self.mean - self.mean.mean(axis=0)) @ to_x
         of_pairs, spread = None, np.ones((dim, dim))
         if self.covariance is not None:
             of_pairs, lower = np.empty((len(starts), dim, dim)), np.tril_indices(dim)
@@ -72,30 +72,30 @@ class Batches(NamedTuple):
             spread *= 2 - np.eye(dim)  # the form below has each pair of two twice
 
         def error(quantity: NDArray, along: NDArray) -> float:
-            """Of the mean of a quantity (draws,) of mean 0, whose square is mostly along a line."""
+            """Error of the mean of a quantity (draws,) of mean 0, with its square along a line."""
             slope = x.T @ quantity / len(x)
-            rest, said = quantity - x @ slope, of_x @ slope
+            residual, estimate = quantity - x @ slope, of_x @ slope
             if of_pairs is not None:
                 # first along the line, as each of the products has an error of chance
                 square = (x @ along) ** 2
                 curved = square - square.mean() - x @ (x.T @ square / len(x))
-                bend = curved @ rest / max(curved @ curved, _TINY) * np.outer(along, along)
-                left = rest - (curved @ rest / max(curved @ curved, _TINY)) * curved
-                bend += (x * left[:, None]).T @ x / len(x) / spread
+                bend = curved @ residual / max(curved @ curved, _TINY) * np.outer(along, along)
+                uncurved = residual - (curved @ residual / max(curved @ curved, _TINY)) * curved
+                bend += (x * uncurved[:, None]).T @ x / len(x) / spread
                 square = ((x @ bend) * x).sum(axis=1)
                 slope = x.T @ square / len(x)
-                rest = rest - (square - x @ slope)
-                said = said + np.einsum("bij,ij->b", of_pairs, bend) - of_x @ slope
-            said = said + np.add.reduceat(rest, starts) / size[:, 0]
-            return said.std(ddof=1) / np.sqrt(len(said))
+                residual = residual - (square - x @ slope)
+                estimate = estimate + np.einsum("bij,ij->b", of_pairs, bend) - of_x @ slope
+            estimate = estimate + np.add.reduceat(residual, starts) / size[:, 0]
+            return estimate.std(ddof=1) / np.sqrt(len(estimate))
 
         mean, sd = moments(values)
-        found = np.zeros((2, len(sd)))
+        errors = np.zeros((2, len(sd)))
         for k in np.flatnonzero(sd > 0):
             apart = (values[..., k].ravel() - mean[k]) / sd[k]
             along = x.T @ apart / len(x)
-            found[:, k] = sd[k] * error(apart, along), 0.5 * sd[k] * error(apart**2 - 1, along)
-        return found[0], found[1]
+            errors[:, k] = sd[k] * error(apart, along), 0.5 * sd[k] * error(apart**2 - 1, along)
+        return errors[0], errors[1]
 
 
 def starts_of(n_chains: int, n_draws: int, parts: int) -> NDArray:
@@ -108,10 +108,10 @@ def batches_a_chain(n_chains: int, n_draws: int) -> int:
     return -(-_FEWEST // n_chains) if n_draws >= _FEWEST else 1
 
 
-def _whitening(away: NDArray) -> NDArray:
-    """A matrix W such that away W has the covariance 1, or 0 where rows (n, D) do not move."""
-    scale = away.std(axis=0)
+def _whitening(deviation: NDArray) -> NDArray:
+    """W such that deviation W has the covariance 1, or 0 where rows (n, D) do not move."""
+    scale = deviation.std(axis=0)
     scale[scale == 0] = np.inf
-    value, vector = np.linalg.eigh((away / scale).T @ (away / scale) / len(away))
+    value, vector = np.linalg.eigh((deviation / scale).T @ (deviation / scale) / len(deviation))
     moves = value > len(value) * np.finfo(np.float64).eps * value.max()
     return vector / scale[:, None] * np.where(moves, 1 / np.sqrt(np.where(moves, value, 1.0)), 0.0)

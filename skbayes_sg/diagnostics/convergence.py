@@ -60,8 +60,8 @@ def least_agreed(draws: NDArray, n: int) -> NDArray:
     the distances from the mean. To rank the draws of all parameters takes ten times as long.
     """
     shares: tuple[list[NDArray], ...] = ([], [])  # of values, of distances
-    for part in np.array_split(draws, 1 + draws.size // _MANY_ELEMENTS, axis=-1):
-        halves = _split(part)
+    for columns in np.array_split(draws, 1 + draws.size // _MANY_ELEMENTS, axis=-1):
+        halves = _split(columns)
         distance = np.abs(halves - halves.mean(axis=(0, 1)))
         for share, values in zip(shares, (halves, distance), strict=True):
             between, within = values.mean(axis=1).var(axis=0), values.var(axis=1).mean(axis=0)
@@ -130,12 +130,12 @@ def moments(draws: NDArray, weights: NDArray | None = None) -> tuple[NDArray, ND
     """Mean and standard deviation over chains and draws, with divisor n; shapes (D,)."""
     if draws.size > _MANY_ELEMENTS and draws.shape[-1] > 1:
         parts = np.array_split(draws, 1 + draws.size // _MANY_ELEMENTS, axis=-1)
-        means, sds = zip(*(moments(part, weights) for part in parts if part.size), strict=True)
+        means, sds = zip(*(moments(block, weights) for block in parts if block.size), strict=True)
         return np.concatenate(means, axis=-1), np.concatenate(sds, axis=-1)
-    each = np.full(draws.shape[1], 1.0) if weights is None else weights
-    each = each / each.sum()
-    mean = np.tensordot(each, draws, axes=(0, 1)).mean(axis=0)
-    square = np.tensordot(each, (draws - mean) ** 2, axes=(0, 1)).mean(axis=0)
+    shares = np.full(draws.shape[1], 1.0) if weights is None else weights
+    shares = shares / shares.sum()
+    mean = np.tensordot(shares, draws, axes=(0, 1)).mean(axis=0)
+    square = np.tensordot(shares, (draws - mean) ** 2, axes=(0, 1)).mean(axis=0)
     return mean, np.sqrt(square)
 
 
@@ -159,8 +159,8 @@ def share(events: NDArray, weights: NDArray | None = None) -> NDArray:
     >>> share(events, np.array([0.1, 0.1, 0.8]))
     array([1. , 0.1])
     """
-    each = np.ones(events.shape[1]) if weights is None else weights
-    yes, no = (each @ some.sum(axis=0) for some in (events, ~events))
+    counts = np.ones(events.shape[1]) if weights is None else weights
+    yes, no = (counts @ cases.sum(axis=0) for cases in (events, ~events))
     return yes / (yes + no)
 
 
@@ -169,8 +169,8 @@ def quantile(draws: NDArray, q: float | NDArray, weights: NDArray | None = None)
     if weights is None or np.ptp(weights) == 0:
         return np.quantile(draws, q, axis=(0, 1))
     flat = draws.reshape(-1, draws.shape[-1])
-    each = np.tile(weights, len(draws))
-    return np.quantile(flat, q, axis=0, weights=each, method="inverted_cdf")
+    tiled = np.tile(weights, len(draws))
+    return np.quantile(flat, q, axis=0, weights=tiled, method="inverted_cdf")
 
 
 def hdi(draws: NDArray, level: float, weights: NDArray | None = None) -> NDArray:
@@ -254,11 +254,11 @@ def _ess(x: NDArray, weights: NDArray | None) -> NDArray:
     """
     ratio = 1.0
     if weights is not None:
-        each = np.broadcast_to(weights[:, None], (len(x) // 2, len(weights), 1))
-        each = _split(each) / _split(each).sum()
-        mean = (each * x).sum(axis=(0, 1))
-        variance = (each * (x - mean) ** 2).sum(axis=(0, 1))
-        influence = each.size * each * (x - mean)
+        shares = np.broadcast_to(weights[:, None], (len(x) // 2, len(weights), 1))
+        shares = _split(shares) / _split(shares).sum()
+        mean = (shares * x).sum(axis=(0, 1))
+        variance = (shares * (x - mean) ** 2).sum(axis=(0, 1))
+        influence = shares.size * shares * (x - mean)
         moving = variance > 0
         of_plain = influence.var(axis=(0, 1))
         ratio = np.divide(variance, of_plain, out=np.ones(len(mean)), where=moving)
@@ -269,8 +269,8 @@ def _ess(x: NDArray, weights: NDArray | None) -> NDArray:
     length = next_fast_len(2 * n)
     step = max(1, (1 << 22) // (chains * n))  # parameters per FFT: bounded memory
     for start in range(0, dim, step):
-        part = x[..., start : start + step]
-        spectrum = rfft(part - part.mean(axis=1, keepdims=True), n=length, axis=1)
+        columns = x[..., start : start + step]
+        spectrum = rfft(columns - columns.mean(axis=1, keepdims=True), n=length, axis=1)
         power = (spectrum.real**2 + spectrum.imag**2).mean(axis=0)
         autocovariance[:, start : start + step] = irfft(power, n=length, axis=0)[:n] / n
     variance_within = autocovariance[0] * n / (n - 1)

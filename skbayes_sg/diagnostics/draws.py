@@ -54,7 +54,7 @@ class Draws:
 
     @property
     def flat_weights(self) -> NDArray:
-        """Of `flat`, summing to 1."""
+        """Weights of `flat`, summing to 1."""
         n_chains = len(self.values)
         return np.tile(self.weights / n_chains, n_chains)
 
@@ -95,7 +95,7 @@ class Draws:
         return self.moments()[0]
 
     def quantile(self, q: float | NDArray) -> NDArray:
-        """Of quantities (n_chains, n_draws, K): (..., K)."""
+        """Quantiles of quantities (n_chains, n_draws, K): (..., K)."""
         return convergence.quantile(self.values, q, self.weights)
 
     def share(self, events: NDArray) -> NDArray:

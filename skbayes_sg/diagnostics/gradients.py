@@ -63,11 +63,11 @@ class SteinSums:
 def stein_ratios(sums: list[SteinSums]) -> NDArray:
     """Stein ratio of each chain and parameter, (chains, D), about the mean of all groups."""
     means = []
-    for one in sums:
-        means.append((one.origin + one.theta / one.count).mean(axis=0))
+    for group in sums:
+        means.append((group.origin + group.theta / group.count).mean(axis=0))
     mean, ratios = np.mean(means, axis=0), []
-    for one in sums:
-        ratios.append(-(one.product + (one.origin - mean) * one.gradient) / one.count)
+    for group in sums:
+        ratios.append(-(group.product + (group.origin - mean) * group.gradient) / group.count)
     return np.concatenate(ratios)
 
 
@@ -153,15 +153,15 @@ def from_gradients(theta: NDArray, gradient: NDArray) -> Moments | None:
     V = root.T @ root
     root = root @ rotation.T
     sd = np.sqrt(np.sum(root * root, axis=0))
-    rest = ((slope - middle) @ V + x) @ rotation.T / sd  # what is not linear
+    residual = ((slope - middle) @ V + x) @ rotation.T / sd  # what is not linear
     reach = (x / values) @ V @ rotation.T / sd
-    bent = (rest**2).mean(axis=0)
+    bent = (residual**2).mean(axis=0)
     rare = 1 + np.minimum(1, bent)  # few draws decide, and none may be among these
     return Moments(
         centre + (rotation @ (V @ middle)) * scale,
         sd * scale,
         rare * np.sqrt(bent / n),
-        rare * 0.5 * np.sqrt(((reach * rest) ** 2).mean(axis=0) / n),
+        rare * 0.5 * np.sqrt(((reach * residual) ** 2).mean(axis=0) / n),
     )
 
 

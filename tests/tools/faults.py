@@ -460,14 +460,14 @@ FAULTS = [
     ),
     Fault(
         "diagnostics/convergence.py",
-        "mean = np.tensordot(each, draws, axes=(0, 1)).mean(axis=0)",
+        "mean = np.tensordot(shares, draws, axes=(0, 1)).mean(axis=0)",
         "mean = draws.mean(axis=(0, 1))",
         "the weights of the draws are ignored in coef_",
         "estimators/test_logistic.py -k weighted",
     ),
     Fault(
         "diagnostics/convergence.py",
-        "influence = each.size * each * (x - mean)",
+        "influence = shares.size * shares * (x - mean)",
         "influence = x - mean",
         "the weights of the draws do not lower the effective sizes",
         "diagnostics/test_diagnostics.py -k weighted",
@@ -586,8 +586,8 @@ FAULTS = [
     ),
     Fault(
         "diagnostics/gradients.py",
-        "(one.product + (one.origin - mean) * one.gradient)",
-        "(one.product + one.origin * one.gradient)",
+        "(group.product + (group.origin - mean) * group.gradient)",
+        "(group.product + group.origin * group.gradient)",
         "the Stein ratio is not about the mean",
         "diagnostics/test_diagnostics.py",
     ),
