@@ -60,14 +60,14 @@ def parallel(n_jobs: int | None, n_elements: int, n_tasks: int) -> Parallel:
 
 
 def in_parallel(
-    function: Callable, each: Iterable, n_jobs: int | None, n_elements: int = 0
+    function: Callable, items: Iterable, n_jobs: int | None, n_elements: int = 0
 ) -> list:
     """`function` of each, in order, as joblib tasks.
 
     BLAS runs with one thread. The products of a step are too small for two threads, workers must
     not compete for cores, and a sum that is split over threads rounds differently.
     """
-    tasks = list(map(delayed(partial(_as_here, _LIMIT.get().end, np.geterr(), function)), each))
+    tasks = list(map(delayed(partial(_as_here, _LIMIT.get().end, np.geterr(), function)), items))
     with one_thread():  # outermost, as threads of one process share the limit
         return parallel(n_jobs, n_elements, len(tasks))(tasks)
 
@@ -122,10 +122,10 @@ def time_is_up() -> bool:
     return wall_clock() >= _LIMIT.get().end
 
 
-def cut_short(what: str, made: int, of: int) -> None:
+def cut_short(task: str, made: int, asked: int) -> None:
     """Note what was cut short where the time is up, unless it is complete."""
-    if made < of and time_is_up():
-        _LIMIT.get().cut.append(f"{what} ({made} of {of})")
+    if made < asked and time_is_up():
+        _LIMIT.get().cut.append(f"{task} ({made} of {asked})")
 
 
 def is_cut() -> bool:
@@ -168,7 +168,7 @@ class Execution(NamedTuple):
     n_jobs: int | None = None
     """Processes (joblib); the draws do not depend on it."""
     dtype: type = np.float64
-    """Of the draws that are kept."""
+    """Dtype of the draws that are kept."""
     on_block: Callable[[list[DrawBlock]], bool] | None = None
     """Called after each `block_draws` with all blocks so far; True ends the run. Without it a block
     takes about a second."""
@@ -207,10 +207,10 @@ def start_chains(
     n_groups = min(n_groups, max(1, n_chains // fewest))
     states = []
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        parts = np.array_split(theta, n_groups)
-        for part, stream in zip(parts, seed.spawn(n_groups), strict=True):
+        of_groups = np.array_split(theta, n_groups)
+        for starts, stream in zip(of_groups, seed.spawn(n_groups), strict=True):
             rng = np.random.Generator(np.random.SFC64(stream))  # the fastest for row numbers
-            states.append(sampler.init(target, target.coordinates.transform(part), rng))
+            states.append(sampler.init(target, target.coordinates.transform(starts), rng))
     return states
 
 
@@ -245,17 +245,17 @@ def run_chains(
         pace = (perf_counter() - started) / burn_in * thin if burn_in else None
     with one_thread(), parallel(n_jobs, n_elements, len(states)) as tasks:
         try:
-            while (left := n_draws - drawn(blocks)) > 0:
+            while (n_left := n_draws - drawn(blocks)) > 0:
                 if on_block is not None:
                     size = block_draws(n_draws)
                 elif pace is None:
                     size = unit
                 else:  # of about a second; all that are left if they take no more than two
                     size = max(unit, int(_SECONDS / max(pace, 1e-9)) // unit * unit)
-                    size = left if left <= 2 * size else size
+                    size = n_left if n_left <= 2 * size else size
                 if time_is_up():
                     size = min(size, 8)  # as many as figures of a chain need
-                size = min(size, left)
+                size = min(size, n_left)
 
                 started = perf_counter()
                 draw_more = partial(go_on, sampler, target, Length(size, thin=thin), dtype)
@@ -292,10 +292,10 @@ def joined(blocks: Sequence[DrawBlock]) -> list[Chain]:
     chains = []
     for group in zip(*blocks, strict=True):
         draws, weights = [], []
-        for part in group:
-            if len(part.weights):  # the first block is burn-in
-                draws.append(part.draws)
-                weights.append(part.weights)
+        for block in group:
+            if len(block.weights):  # the first block is burn-in
+                draws.append(block.draws)
+                weights.append(block.weights)
         chain = group[-1]
         if len(draws) > 1:
             whole = np.concatenate(draws, axis=1)
@@ -342,10 +342,10 @@ def refuse_unstable(sampler: Sampler, target: Target, state: State) -> None:
 
     The message gives the spectral radius and the remedy.
     """
-    if (found := radius(sampler, target, state)) >= 1:
+    if (spectral_radius := radius(sampler, target, state)) >= 1:
         raise ValueError(
             f"{sampler} is unstable on these data: the spectral radius of its step is "
-            f"{found:.3g}, not below 1; {sampler.advice}"
+            f"{spectral_radius:.3g}, not below 1; {sampler.advice}"
         )
 
 
@@ -401,14 +401,14 @@ def go_on(sampler: Sampler, target: Target, length: Length, dtype: type, before:
     recorded = range(0, n_draws * thin, thin)
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         for block in iterate_steps(sampler, target, state, n_draws * thin, recorded):
-            here = slice(kept, kept + len(block.draws))
+            span = slice(kept, kept + len(block.draws))
             # one by one: on some processors a product rounds a row by where it stands in a block
             for k, draw in enumerate(block.draws, kept):
                 draws[:, k] = target.coordinates.inverse_transform(draw)
-            weights[here] = block.weights
-            check_divergence(sampler, state, draws[:, here])  # now in `dtype`
+            weights[span] = block.weights
+            check_divergence(sampler, state, draws[:, span])  # now in `dtype`
             stein.add(block.thetas, block.gradients)
-            kept = here.stop
+            kept = span.stop
     return Chain(draws, weights, target.coordinates.inverse_transform(state.theta), state, stein)
 
 

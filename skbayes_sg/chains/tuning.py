@@ -159,7 +159,7 @@ class _Grid:
         run = partial(_short_run, sampler, self.target, n_steps)
         self.steps += n_steps
         try:
-            found = in_parallel(
+            groups = in_parallel(
                 run,
                 zip(self.states, self.starts, strict=True),
                 self.n_jobs,
@@ -167,12 +167,14 @@ class _Grid:
             )
         except (FloatingPointError, np.linalg.LinAlgError):  # the latter from matrices far out
             return False
-        balance, se = _mean_and_se([one.balance for one in found])
+        balance, se = _mean_and_se([group.balance for group in groups])
         if not balance < 2.0:  # of chains that leave their posterior
             return False
-        self.place, self.states = place, [one.state for one in found]
+        self.place, self.states = place, [group.state for group in groups]
         self.balance, self.balance_se = balance, se
-        self.about_start, self.about_start_se = _mean_and_se([one.about_start for one in found])
+        self.about_start, self.about_start_se = _mean_and_se(
+            [group.about_start for group in groups]
+        )
         return True
 
 
@@ -201,11 +203,11 @@ def _short_run(
         burn(sampler, target, state, n_steps // 2)
         state.memory.radius = 0.0  # of another alpha
         sampler.freeze(state, target)
-        for part in iterate_steps(sampler, target, state, n_steps - n_steps // 2):
-            g, gain = part.gradients, state.memory.preconditioner
+        for block in iterate_steps(sampler, target, state, n_steps - n_steps // 2):
+            g, gain = block.gradients, state.memory.preconditioner
             energy = (g * gain.matvec(g)).sum(axis=-1) + _injected_energy(state)
             balance.append(energy / (2 * target.dim))
-            about_start.append(-((part.thetas - start) * g).mean(axis=-1))
+            about_start.append(-((block.thetas - start) * g).mean(axis=-1))
     sampler.unfreeze(state)
     return _ShortRun(state, np.concatenate(balance), np.concatenate(about_start))
 
@@ -221,9 +223,9 @@ def _injected_energy(state: State) -> float:
 
 def _mean_and_se(groups: list[NDArray]) -> tuple[float, float]:
     """Mean over steps and chains, and its standard error by batch means."""
-    each = np.concatenate(groups, axis=1)
-    batches = np.array([part.mean(axis=0) for part in np.array_split(each, 8)])
-    return float(each.mean()), float(batches.std(ddof=1) / np.sqrt(batches.size))
+    values = np.concatenate(groups, axis=1)
+    batches = np.array([batch.mean(axis=0) for batch in np.array_split(values, 8)])
+    return float(values.mean()), float(batches.std(ddof=1) / np.sqrt(batches.size))
 
 
 def stable_start(sampler: Sampler, target: Target, state: State) -> Sampler:

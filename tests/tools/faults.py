@@ -726,8 +726,8 @@ FAULTS = [
     ),
     Fault(
         "chains/run.py",
-        "zip(parts, seed.spawn(n_groups), strict=True)",
-        "zip(parts, [np.random.SeedSequence(seed.entropy) for _ in parts], strict=True)",
+        "zip(of_groups, seed.spawn(n_groups), strict=True)",
+        "zip(of_groups, [np.random.SeedSequence(seed.entropy) for _ in of_groups], strict=True)",
         "groups of chains share a seed",
         "chains/test_chains.py -k of_their_own",
     ),
