@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
 
     class BaseEstimator:
-        """That of `sklearn.base`."""
+        """The class of `sklearn.base`."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
         def set_params(self, **params: Any) -> Self: ...
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         def __getattr__(self, name: str) -> Any: ...
 
     class ClassifierMixin:
-        """That of `sklearn.base`."""
+        """The class of `sklearn.base`."""
 
     class RegressorMixin:
-        """That of `sklearn.base`."""
+        """The class of `sklearn.base`."""
 
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin

@@ -266,23 +266,23 @@ class Checkpoint(Callback):
         if is_cut():  # the fit that goes on would not repeat what was cut short
             return
         parts = (progress.fingerprint, progress.engine, progress.blocks)
-        beside = self._unfinished
+        unfinished = self._unfinished
         try:
-            beside.unlink(missing_ok=True)  # of a killed process; of a link, not what it names
-            with beside.open("xb+") as file:
+            unfinished.unlink(missing_ok=True)  # of a killed process; of a link, not what it names
+            with unfinished.open("xb+") as file:
                 stored.write(file, parts)
                 file.flush()
                 os.fsync(file.fileno())  # or a power failure may leave an empty file
-            beside.replace(self.path)
+            unfinished.replace(self.path)
         except OSError as error:
-            said = (
+            message = (
                 f"{error.strerror}: the checkpoint is not written, the one before is kept; make "
                 "room or change the path"
             )
-            raise OSError(error.errno, said, str(self.path)) from error
+            raise OSError(error.errno, message, str(self.path)) from error
         finally:  # of what was renamed there is nothing left beside
             with suppress(OSError):
-                beside.unlink(missing_ok=True)
+                unfinished.unlink(missing_ok=True)
         self._saved = progress.seconds
 
     def load(self, fingerprint: Fingerprint) -> tuple[Engine, list[DrawBlock]] | None:
@@ -341,13 +341,13 @@ class CallbackRunner:
         self._callbacks = list(getattr(estimator, "_skl_callbacks", ()))
         self._own, self.end = list[Callback](), inf
         self.checkpoint: Checkpoint | None = None
-        for each in self._callbacks:
-            if isinstance(each, Callback):
-                self._own.append(each)
-            if isinstance(each, TimeLimit):
-                self.end = min(self.end, time() + each.seconds)
-            if isinstance(each, Checkpoint):
-                self.checkpoint = self.checkpoint or each
+        for callback in self._callbacks:
+            if isinstance(callback, Callback):
+                self._own.append(callback)
+            if isinstance(callback, TimeLimit):
+                self.end = min(self.end, time() + callback.seconds)
+            if isinstance(callback, Checkpoint):
+                self.checkpoint = self.checkpoint or callback
         self._last: FitSoFar | None = None
         self.ended: list[str] = []
         self.enough = False
@@ -378,14 +378,14 @@ class CallbackRunner:
             def fitted() -> Any:
                 return self._twin(summary(joined(blocks)))
 
-            here = FitSoFar(engine, blocks, n_draws, seconds, fitted, fingerprint)
-            self._last = here
-            ends = [callback for callback in self._own if callback.after_block(here)]
+            progress = FitSoFar(engine, blocks, n_draws, seconds, fitted, fingerprint)
+            self._last = progress
+            ends = [callback for callback in self._own if callback.after_block(progress)]
             self.ended = [type(callback).__name__ for callback in ends]
             self.enough = any(callback.is_enough for callback in ends)
             if self._open:
                 self._begin(self._open[-1].subcontext("block"))
-                if self._end((lambda: vars(here.fitted())) if here.telling else None):
+                if self._end((lambda: vars(progress.fitted())) if progress.telling else None):
                     self.ended.append("a callback of scikit-learn")
             return bool(self.ended)
 
@@ -416,9 +416,9 @@ class CallbackRunner:
                 if checkpoint is None
                 else f"the same fit, called again, goes on from {checkpoint.path}"
             )
-        what = f"{' and '.join(self.ended)} ended the sampling" if self.ended else "interrupted"
+        reason = f"{' and '.join(self.ended)} ended the sampling" if self.ended else "interrupted"
         return [
-            f"{what}: each chain has {n_drawn} of {n_draws} draws, which are kept; "
+            f"{reason}: each chain has {n_drawn} of {n_draws} draws, which are kept; "
             + "; ".join(remedies)
         ]
 

@@ -124,7 +124,9 @@ def is_number(X: Any, column: int) -> bool:
     if cells.dtype != nw.Object:
         return cells.dtype.is_numeric()
     present = cells.drop_nulls().to_list()  # pandas has numbers beside NA as objects
-    return all(isinstance(one, Number) and not isinstance(one, bool | np.bool_) for one in present)
+    return all(
+        isinstance(cell, Number) and not isinstance(cell, bool | np.bool_) for cell in present
+    )
 
 
 def column(X: Any, number: int) -> Any:
@@ -147,21 +149,21 @@ def values(X: Any, column: int) -> NDArray:
     frame = _frame(X)
     if frame is None:
         return X[:, column]
-    found = np.empty(len(X), dtype=object)
-    found[:] = frame[:, column].to_list()
-    return found
+    cells = np.empty(len(X), dtype=object)
+    cells[:] = frame[:, column].to_list()
+    return cells
 
 
 def cells_of(values: Any) -> tuple[NDArray, NDArray]:
     """The cells of a column of any library, or of an array, and which are missing; (n_rows,)."""
     column = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(column, nw.Series):
-        found, missing = column.to_numpy(), column.is_null().to_numpy().astype(bool)
+        cells, missing = column.to_numpy(), column.is_null().to_numpy().astype(bool)
     else:
-        found = np.asarray(values)
-        missing = np.frompyfunc(_is_missing, 1, 1)(found).astype(bool)
+        cells = np.asarray(values)
+        missing = np.frompyfunc(_is_missing, 1, 1)(cells).astype(bool)
     # polars and pyarrow tell NaN from null
-    return found, missing | np.isnan(found) if found.dtype.kind == "f" else missing
+    return cells, missing | np.isnan(cells) if cells.dtype.kind == "f" else missing
 
 
 def ordered_levels(y: Any) -> list | None:
@@ -205,14 +207,14 @@ def take(X: Any, rows: NDArray) -> Any:
     return X[rows] if frame is None else frame[rows.tolist()].to_native()
 
 
-def with_values(X: Any, column: int, given: ArrayLike) -> Any:
+def with_values(X: Any, column: int, cells: ArrayLike) -> Any:
     """A copy of X with these values in a column, (n_rows,)."""
-    frame, given = _frame(X), np.asarray(given)
+    frame, cells = _frame(X), np.asarray(cells)
     if frame is None:
         X = X.copy()
-        X[:, column] = given
+        X[:, column] = cells
         return X
-    listed = given if given.dtype.kind in "biuf" else given.tolist()
+    listed = cells if cells.dtype.kind in "biuf" else cells.tolist()
     return _replaced(frame, column, listed)
 
 
@@ -234,14 +236,14 @@ def _is_missing(cell: Any) -> bool:
 def _frame(X: Any) -> Any:
     if isinstance(X, np.ndarray):  # narwhals takes longer to see that than to predict a row
         return None
-    found = nw.from_native(X, eager_only=True, pass_through=True)
-    return found if isinstance(found, nw.DataFrame) else None
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _replaced(frame: Any, column: int, given: Any) -> Any:
+def _replaced(frame: Any, column: int, cells: Any) -> Any:
     name = frame.columns[column]
-    if not isinstance(given, nw.Series):
-        given = nw.new_series(name, given, backend=frame.implementation)
+    if not isinstance(cells, nw.Series):
+        cells = nw.new_series(name, cells, backend=frame.implementation)
     if (index := nw.maybe_get_index(frame)) is not None:  # pandas would align by labels
-        given = nw.maybe_set_index(given, index=index)
-    return frame.with_columns(given.alias(name)).to_native()
+        cells = nw.maybe_set_index(cells, index=index)
+    return frame.with_columns(cells.alias(name)).to_native()

@@ -85,8 +85,8 @@ def require_level(level: Any) -> None:
 
 def require_choice(name: str, value: Any, allowed: Collection) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
-    for one in allowed:
-        if value is one or value == one:
+    for choice in allowed:
+        if value is choice or value == choice:
             return
     raise ValueError(f"{name} must be one of {tuple(allowed)}, got {shown(value)}")
 

@@ -340,8 +340,8 @@ def iasg_cov(Lam: NDArray, M: NDArray, K: ArrayLike, T: int, discrete: bool = Tr
         half = inverse @ (T * eye - decayed) - T / 2 * eye
     else:
         half = inverse @ (T * eye - inverse @ (eye - expm(-T * B)))
-    both = half @ Sigma
-    return (both + both.T) / T**2
+    one_sided = half @ Sigma
+    return (one_sided + one_sided.T) / T**2
 
 
 def iasg_error(x: ArrayLike) -> NDArray:
