@@ -302,11 +302,11 @@ class CoefficientsDisplay:
 
 def _drawn(features: Any, names: Sequence[str], labels: Sequence[tuple]) -> list[int]:
     """Columns of these names or positions, and of the levels of factors of these names."""
-    found = list[int]()
-    for each in [features] if np.ndim(features) == 0 else features:
-        levels = [j for j, label in enumerate(labels) if len(label) > 1 and label[0] == each]
-        found += levels or positions(each, names)
-    return sorted(set(found))
+    columns = list[int]()
+    for feature in [features] if np.ndim(features) == 0 else features:
+        levels = [j for j, label in enumerate(labels) if len(label) > 1 and label[0] == feature]
+        columns += levels or positions(feature, names)
+    return sorted(set(columns))
 
 
 def _chosen(model: Any, panels: Sequence[str], classes: ArrayLike | None) -> list[int]:

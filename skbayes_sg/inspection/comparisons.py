@@ -77,8 +77,8 @@ def _of_column(X: Any, column: int, kind: str, reference: Any, is_given: bool) -
             )
         versions = (frames.with_cell(X, column, row_of[level]) for level in levels)
         labels = [f"{label}[{level}]" for level in levels[1:]]
-        every = np.arange(len(X))  # what a cell was, and whether it was, makes no difference
-        return Comparison(labels, versions, every, reference=first)
+        all_rows = np.arange(len(X))  # what a cell was, and whether it was, makes no difference
+        return Comparison(labels, versions, all_rows, reference=first)
     return _of_numbers(X, column, kind, rows)
 
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
-"""Those of Okabe and Ito (2008), which the colour-blind tell apart."""
+"""Colours of Okabe and Ito (2008), which the colour-blind tell apart."""
 STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)))
 MARKERS = "os^DvPX"
 """Styles and markers tell series apart in grey too."""

@@ -154,13 +154,15 @@ def _by_factor(design: Design, variables: Group, dims: dict[str, list[str]]) -> 
     coef, axes = variables["coef"], dims["coef"]
     numbers = list(design.numbers.values())
     names = design.column_names
-    coords: dict[str, Any] = {"feature": [names[at] for at in numbers]}
+    coords: dict[str, Any] = {"feature": [names[number] for number in numbers]}
     if numbers:
         variables["coef"] = coef[..., numbers]
     else:
         del variables["coef"], dims["coef"]
-    of_slopes = [(design.factors[column].name, each) for (_, column), each in design.slopes.items()]
-    for name, factor in [(each.name, each) for each in design.factors.values()] + of_slopes:
+    of_slopes = [
+        (design.factors[column].name, factor) for (_, column), factor in design.slopes.items()
+    ]
+    for name, factor in [(factor.name, factor) for factor in design.factors.values()] + of_slopes:
         name = f"{name}_level" if name in _DIMENSIONS else name
         columns = np.array(factor.columns)
         effects = np.where(columns == NONE, 0.0, coef[..., columns])
@@ -179,20 +181,20 @@ def _coordinate(factor: Factor) -> list[Any]:
     return texts if len(set(texts)) == len(texts) else list(map(repr, labels))
 
 
-def _rows(estimator: Any, X: Any, given: Given) -> tuple[Group, dict[str, list[str]]]:
+def _rows(estimator: Any, X: Any, data: Given) -> tuple[Group, dict[str, list[str]]]:
     """The features of rows; of a fit with factors columns of numbers, and numbers of levels.
 
     Those are -1 of levels that the fit never saw.
     """
-    features, design = estimator.model_.features(given.X), estimator._design
+    features, design = estimator.model_.features(data.X), estimator._design
     if design is None or "coef" not in estimator.model_.shapes:
         return {"X": dense(features)}, {"X": ["row", "feature"]}
-    found = {"X": dense(features[:, list(design.numbers.values())])}
+    arrays = {"X": dense(features[:, list(design.numbers.values())])}
     dims = {"X": ["row", "feature"]}
     for column, factor in design.factors.items():
-        found[f"{factor.name}_idx"] = factor.codes(labels_of(frames.as_table(X), column))
+        arrays[f"{factor.name}_idx"] = factor.codes(labels_of(frames.as_table(X), column))
         dims[f"{factor.name}_idx"] = ["row"]
-    return found, dims
+    return arrays, dims
 
 
 def _of_likelihood(

@@ -92,21 +92,21 @@ def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, Dr
     None are all.
     """
     draws = estimator._draws
-    every = np.arange(len(draws.weights)), draws
+    all_draws = np.arange(len(draws.weights)), draws
     if isinstance(n_draws, str):
         require_choice("n_draws", n_draws, ("auto",))
         if estimator._batches is not None:
-            return every
+            return all_draws
         figures = estimator.diagnostics_
         effective = min(figures.get(name, np.inf) for name in ("ess_min", "ess_tail_min"))
         n_draws = None if not np.isfinite(effective) else int(max(effective, ENOUGH_ESS))
     if n_draws is None:
-        return every
+        return all_draws
     least = FEWEST_DRAWS * len(estimator.draws_)
     require_integer("n_draws", n_draws, least, ', "auto" or None')
     n_each = -(-n_draws // len(estimator.draws_))
     if n_each >= draws.n_counting:
-        return every
+        return all_draws
     return draws.standing(n_each), draws.resampled(n_each)
 
 

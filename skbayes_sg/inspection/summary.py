@@ -134,7 +134,7 @@ def of_coefficients(
 
 def _long_factors(estimator: Any, but: Container[str]) -> dict[str, int]:
     """Factors of many levels whose precision is sampled and theirs alone: numbers of the groups."""
-    design, found = estimator._design, dict[str, int]()
+    design, groups = estimator._design, dict[str, int]()
     if design is None or not hasattr(estimator, "prior_precision_draws_"):
         return {}
     scales = estimator._fit.scales
@@ -144,12 +144,12 @@ def _long_factors(estimator: Any, but: Container[str]) -> dict[str, int]:
             continue
         number = scales.labels.index(group)
         if scales.sizes[number] == len(factor.levels):
-            found[factor.name] = number
-    return found
+            groups[factor.name] = number
+    return groups
 
 
 def _in_one_row(
-    found: NDArray, features: list[tuple], long: dict[str, int]
+    coefficients: NDArray, features: list[tuple], long: dict[str, int]
 ) -> tuple[NDArray, list[tuple], dict[int, int]]:
     """Coefficients and labels with the first level alone of each factor of these groups.
 
@@ -162,8 +162,8 @@ def _in_one_row(
             if group is not None:
                 rows[len(kept)] = group
             kept.append(k)
-    intercept = range(len(features), found.shape[3])
-    return found[..., [*kept, *intercept]], [features[k] for k in kept], rows
+    intercept = range(len(features), coefficients.shape[3])
+    return coefficients[..., [*kept, *intercept]], [features[k] for k in kept], rows
 
 
 def _wrong_about_the_sign(draws: Draws, rope: Any) -> NDArray:
@@ -284,7 +284,7 @@ def _against_levels(
             coefficients[..., [baseline]], features[baseline] = -effect, (name, factor.labels[0])
         else:
             dropped.append(baseline)
-    remaining = [each for k, each in enumerate(features) if k not in dropped]
+    remaining = [label for k, label in enumerate(features) if k not in dropped]
     return np.delete(coefficients, dropped, axis=3), remaining
 
 

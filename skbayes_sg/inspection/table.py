@@ -24,8 +24,8 @@ class Table(Bunch):
 
     def __repr__(self) -> str:
         columns = [name for name in self if name not in ("index", "attrs")]
-        labels = [(one,) if isinstance(one, str) else one for one in self["index"]]
-        labels = [" ".join(map(str, one)).strip() for one in labels]
+        labels = [(label,) if isinstance(label, str) else label for label in self["index"]]
+        labels = [" ".join(map(str, label)).strip() for label in labels]
         cells = [["", *labels]]
         cells += [[name, *map(_written, self[name])] for name in columns]
         widths = [max(map(len, column)) for column in cells]
@@ -52,7 +52,7 @@ def table(
     except ImportError:
         return Table(index=list(index), attrs=attrs, **columns)
     # in the order of the rows, so that pandas finds parts of a label without a search
-    parts = zip(*((one,) if isinstance(one, str) else one for one in index), strict=True)
+    parts = zip(*((label,) if isinstance(label, str) else label for label in index), strict=True)
     numbers, levels = zip(*(pd.factorize(pd.Index(part)) for part in parts), strict=True)
     rows: Any = levels[0].take(numbers[0]).rename(names[0])
     if len(names) > 1:

@@ -202,9 +202,9 @@ class UncertaintyDisplay:
             self.points_.append(ax.scatter(*self.points.T, **look, **size))
             return
         for k, label in enumerate(np.unique(self.labels)):
-            these = self.points[self.labels == label]
+            of_label = self.points[self.labels == label]
             look = {"color": _FACES[k % 3], "edgecolor": _EDGES[k % 3], "marker": MARKERS[k]}
-            self.points_.append(ax.scatter(*these.T, label=literal(label), **look, **size))
+            self.points_.append(ax.scatter(*of_label.T, label=literal(label), **look, **size))
 
     @property
     def _told_apart(self) -> bool:
