@@ -35,13 +35,13 @@ class Need(Flag):
     """What a sampler may need of a posterior."""
 
     ROWS = auto()
-    """In memory, since each step reads some."""
+    """Rows in memory, since each step reads some."""
     MODE = auto()
-    """One, about which the posterior is expanded."""
+    """One mode, about which the posterior is expanded."""
     CLOSED_FORM = auto()
-    """Of its distribution."""
+    """A closed form of its distribution."""
     ONE_PRECISION = auto()
-    """Of the prior, if one is sampled: it is integrated out."""
+    """One precision of the prior, if any is sampled: it is integrated out."""
 
 
 class RunLength(NamedTuple):

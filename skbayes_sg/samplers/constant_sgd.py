@@ -105,7 +105,7 @@ class ConstantStep(PreconditionedSampler):
         return (P + Lam).inverse() * 2.0, root
 
     def stationary_distribution(self, state: State, target: Target) -> LinearStep:
-        """That of the step after burn-in, also while matrices are still learnt."""
+        """Distribution of the step after burn-in, also while matrices are still learnt."""
         if not state.memory.adapting or self._always_stable():
             return super().stationary_distribution(state, target)
         apart = replace(state, memory=copy.copy(state.memory))  # operators may be noted there
@@ -138,13 +138,13 @@ class ConstantStep(PreconditionedSampler):
         memory = state.memory
         if memory.over_steps is None and self.covariance != "single_row":
             return
-        away = math.sqrt(state.theta.shape[1] / memory.count)
-        if away > _NOISE_KNOWN:
+        error = math.sqrt(state.theta.shape[1] / memory.count)
+        if error > _NOISE_KNOWN:
             lowest = math.ceil(state.theta.shape[1] / _NOISE_KNOWN**2)
             report.warnings.append(
                 f"{type(self).__name__}: the gradient noise is measured from {memory.count:.0f} "
-                f"single rows, by which variances are from {(1 + away) ** -2:.2f} to "
-                f"{(1 - away) ** -2 if away < 1 else math.inf:.2f} times what they should "
+                f"single rows, by which variances are from {(1 + error) ** -2:.2f} to "
+                f"{(1 - error) ** -2 if error < 1 else math.inf:.2f} times what they should "
                 f"be, by direction, or farther off where rows have outliers; raise burn_in to "
                 f'{2 * lowest}, or use covariance="minibatch" with minibatches of several rows'
             )
@@ -272,11 +272,13 @@ def _missing(M: Operator, Lam: Operator) -> tuple[Operator | None, Operator | No
         root = np.sqrt(np.maximum(_values(Lam) - M.values, 0.0))
         return (replace(M, values=root**2), replace(M, values=root)) if root.any() else (None, None)
     values, V = eigh(M.dense(), Lam.dense())
-    some = values < 1.0
-    if not some.any():
+    lacking = values < 1.0
+    if not lacking.any():
         return None, None
     root = np.zeros_like(V)
-    root[:, some] = (Lam.dense() @ V[:, some]) * np.sqrt(1.0 - np.clip(values[some], 0.0, 1.0))
+    root[:, lacking] = (Lam.dense() @ V[:, lacking]) * np.sqrt(
+        1.0 - np.clip(values[lacking], 0.0, 1.0)
+    )
     return Dense(root @ root.T), Dense(root)
 
 
@@ -288,6 +290,6 @@ def relative_noise(M: Operator, Lam: Operator) -> NDArray:
 
 
 def _values(A: Operator) -> NDArray:
-    """Of a matrix that is diagonal in some coordinates."""
+    """Eigenvalues of a matrix that is diagonal in some coordinates."""
     assert isinstance(A, Diag | Rotated)
     return A.values

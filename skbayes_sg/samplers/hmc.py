@@ -119,10 +119,10 @@ class AveragedFisher:
         """Learn from the points theta (chains, D) of step t: every fifth, one chain in turn."""
         if t % 5 == 0:
             chain = t // 5 % len(theta)
-            here = theta[chain : chain + 1]
-            one = target.posterior.information(here, slice(None), self._layout)
+            point = theta[chain : chain + 1]
+            information = target.posterior.information(point, slice(None), self._layout)
             self._count += 1
-            self._information.blend(one, 1 / self._count)  # type: ignore[arg-type]
+            self._information.blend(information, 1 / self._count)  # type: ignore[arg-type]
 
     def restart(self, target: Target, theta: NDArray) -> None:
         """Compute the operators from what was seen, at the points theta, and forget old points."""
@@ -135,11 +135,11 @@ class _Path(NamedTuple):
     """The steps of a trajectory: long ones with the gradient, each of so many short ones."""
 
     h: float | NDArray
-    """Of a short step, of all chains or of each, (chains, 1)."""
+    """Length of a short step, of all chains or of each, (chains, 1)."""
     n_long: int
     n_short: int = 1
     fast: FastGradient = FastGradient(lambda theta: 0.0, 0, 0.0)
-    """Of the short steps."""
+    """Gradient of the short steps."""
     is_short: bool = False
     """Whether it is one of the trajectories with far shorter steps, whose acceptance says nothing
     of the step"""
@@ -325,12 +325,12 @@ class HMC(Sampler):
         force = fast(theta)
         momentum += (0.5 * long) * (gradient - force)  # in the precision of the metric
         momentum += (0.5 * h) * force
-        for left in reversed(range(path.n_long)):
+        for n_left in reversed(range(path.n_long)):
             for _ in range(path.n_short):
                 theta = theta + h * inverse.matvec(momentum)
                 force = fast(theta)
                 momentum += h * force
-            if left:
+            if n_left:
                 momentum += long * (followed.full_gradient(theta) - force)
         log_prob, gradient = target.logdensity_and_grad(theta)
         momentum += (0.5 * long) * (gradient - force)
@@ -386,7 +386,7 @@ class HMC(Sampler):
     # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
-        """What the metric needs."""
+        """The run that the metric needs to be learned."""
         return state.memory.metric.length
 
     def stationary_distribution(self, state: State, target: Target) -> ExactDistribution:
@@ -422,7 +422,7 @@ def _or_never(change: NDArray) -> NDArray:
 
 
 def _bounded(log_step: NDArray) -> NDArray:
-    """In metric units an oscillator is stable below 2, and below 1e-4 rounding is too large."""
+    """A step below 2, where oscillators in metric units are stable, and above rounding errors."""
     return np.clip(log_step, math.log(1e-4), math.log(1.5))
 
 

@@ -110,16 +110,16 @@ class UnderdampedLangevin(Sampler):
         assert anchor is not None
         if anchor.far_from_mode is not None:
             return anchor.far_from_mode
-        given = None if self.alpha == "auto" else self._alpha_at(0)
+        alpha = None if self.alpha == "auto" else self._alpha_at(0)
         # A step overshoots where the gradient is more than (1 + alpha^2) / 2 times as steep as at
         # the anchor. Above 20 single walls of the posterior bias any; Metropolis steps they do not.
-        steepest = 20.0 if given is None else (1 + given**2) / 2
+        steepest = 20.0 if alpha is None else (1 + alpha**2) / 2
         if not anchor.steepness <= steepest:
             return (
                 "the posterior is too far from Gaussian for control variates: its gradient is up "
                 f"to {anchor.steepness:.1f} times as steep as at the anchor, above {steepest:.3g}"
             )
-        if given is None and anchor.column_steepness > STEEP_COLUMN:
+        if alpha is None and anchor.column_steepness > STEEP_COLUMN:
             return (
                 "the posterior is too far from Gaussian for control variates: along the line of a "
                 f"coefficient its gradient is up to {anchor.column_steepness:.0f} times as steep "
@@ -129,8 +129,8 @@ class UnderdampedLangevin(Sampler):
         # From a noise number of a sixtieth of the rows on, minibatches are nearly all of them, and
         # Metropolis steps mix the log precision better.
         most = max(5.0, anchor.pool_size / 60)
-        near = anchor.steepness <= _GENTLE and anchor.noise_number <= most
-        if target.sampled is not None and not near:
+        is_gentle = anchor.steepness <= _GENTLE and anchor.noise_number <= most
+        if target.sampled is not None and not is_gentle:
             return (
                 "the posterior is too far from Gaussian for steps of one length in the funnel of a "
                 f"sampled precision: steepness {anchor.steepness:.1f}, noise number "
@@ -195,8 +195,8 @@ class UnderdampedLangevin(Sampler):
 
     def change_prior(self, state: State, target: Target) -> None:
         """Make new operators, unless all precisions moved by less than 1 %."""
-        here = target.coordinates.inverse_transform(state.theta)
-        prior = Diag(target.prior.curvature(here).diagonal())
+        theta = target.coordinates.inverse_transform(state.theta)
+        prior = Diag(target.prior.curvature(theta).diagonal())
         old, new = state.memory.prior.diagonal(), prior.diagonal()
         if (np.abs(new - old) > _SMALL_CHANGE * old).any():
             state.memory.prior = prior
@@ -278,9 +278,9 @@ def operators(Lam: Operator, M: Operator | None, delta: float) -> tuple[Operator
         G = Lam.inverse()
         return G, G * keep
     G = (Lam + M).inverse()
-    rest = (M * 4.0 + Lam * (4.0 - delta**2)).inverse()
+    inverse = (M * 4.0 + Lam * (4.0 - delta**2)).inverse()
     k = delta**2 * (1.0 + c) / (1.0 - c)
     if isinstance(Lam, Diag):  # and so is M
-        return G, Diag(keep * (G.diagonal() - k * G.diagonal() * M.diagonal() * rest.diagonal()))
-    lost = G.dense() @ M.dense() @ rest.dense()
+        return G, Diag(keep * (G.diagonal() - k * G.diagonal() * M.diagonal() * inverse.diagonal()))
+    lost = G.dense() @ M.dense() @ inverse.dense()
     return G, Dense(keep * (G.dense() - 0.5 * k * (lost + lost.T)))

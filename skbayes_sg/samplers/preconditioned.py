@@ -23,7 +23,7 @@ from skbayes_sg.validation import require_choice
 
 @dataclass
 class OverSteps:
-    """From minibatches of one row: the scores of successive steps around their running mean.
+    """Noise of minibatches of one row: scores of successive steps around their running mean.
 
     A score is its mean at theta plus gradient noise. The mean moves with theta, which adds about
     I1 / c, c = N - 1 the noise factor, to the estimate
@@ -39,11 +39,11 @@ class OverSteps:
 
     def covariance(self, score: NDArray, layout: Layout) -> Operator:
         """Unbiased I1 from the next score (1, D), which then enters the mean."""
-        away = score - self.mean
+        deviation = score - self.mean
         weight = self.spread / (1.0 + self.spread)
-        self.mean = self.mean + weight * away[0]
+        self.mean = self.mean + weight * deviation[0]
         self.spread = weight
-        return layout.outer(away) * (self.scale * (1.0 - weight))
+        return layout.outer(deviation) * (self.scale * (1.0 - weight))
 
     def forget(self) -> None:
         """Keep the square root of the number of scores in the mean."""

@@ -68,8 +68,8 @@ class SGD(Sampler):
         """Make the automatic schedule, from the largest curvature at the start."""
         if self.step_size != "auto":
             return
-        here = Linearised(state, target)
-        largest = 2.0 * here.largest(here.curvature)
+        linearised = Linearised(state, target)
+        largest = 2.0 * linearised.largest(linearised.curvature)
         scale, power = 1000.0, 0.0 if state.rows.full_data else 0.75
         state.memory = PolynomialDecay(a=scale**power / largest, b=scale, power=power)
 

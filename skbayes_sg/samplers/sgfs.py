@@ -202,7 +202,7 @@ class SGFS(PreconditionedSampler):
         return is_auto(self.alpha) and self.structure != "full"
 
     def follows_precision(self, target: Target) -> bool:
-        """Where a step takes all rows, so that no matrix of their noise is to be measured."""
+        """Whether a step takes all rows, so that no matrix of their noise is to be measured."""
         as_named = self._always_stable() and isinstance(self.B, str) and self.B == "fisher"
         as_named &= self.C is None and self.kappa is None and self.adapt == "burn_in"
         all_rows = self.rows_per_step >= target.n_rows and not self.replace
@@ -234,7 +234,7 @@ class SGFS(PreconditionedSampler):
             self.refresh(state, target)
 
     def step(self, state: State, target: Target) -> None:
-        """As in all of the kind; about an anchor from all rows, with a truncated drift.
+        """The step of all of its kind; about an anchor from all rows, with a truncated drift.
 
         Far out in the funnel of a precision the gradient grows faster than the distance, and a step
         as long as it says would throw the chain. So no parameter drifts by more than a standard

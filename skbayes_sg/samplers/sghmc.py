@@ -129,8 +129,8 @@ class SGHMC(Sampler):
         assert isinstance(layout, Partitioned)
         for number, part in enumerate(layout.parts):
             unit[part] = number
-        here, rows = state.theta[:1], rows_of(self._rows(state), 0)
-        curvature = target.posterior.curvature(here, rows, DIAGONAL).diagonal()
+        theta, rows = state.theta[:1], rows_of(self._rows(state), 0)
+        curvature = target.posterior.curvature(theta, rows, DIAGONAL).diagonal()
         zero, velocity = np.zeros(target.dim, state.theta.dtype), np.zeros_like(state.theta)
         state.memory = _Memory(velocity, curvature.astype(zero.dtype), unit, zero, zero, zero)
         for _ in range(1 if state.rows.full_data else 10):

@@ -247,30 +247,30 @@ class SGLD(Sampler):
         memory.root = memory.preconditioner.cholesky()
 
     def _choose_step(self, state: State, target: Target) -> None:
-        """By the largest eigenvalue of P (curvature + gradient noise) at the present point.
+        """A step by the largest eigenvalue of P (curvature + gradient noise) at the present point.
 
         Where there are many modes, or too many parameters for a matrix, the slowest direction is
         not looked for.
         """
         memory = state.memory
-        P, here = memory.preconditioner, Linearised(state, target)
+        P, linearised = memory.preconditioner, Linearised(state, target)
 
         def product(v: NDArray) -> NDArray:
-            out = here.curvature(v) + here.noise(v)
+            out = linearised.curvature(v) + linearised.noise(v)
             return out if P is None else P.matvec(out)
 
-        memory.stiffness = largest = here.largest(product)
+        memory.stiffness = largest = linearised.largest(product)
         memory.step_size = 0.2 / memory.stiffness
         memory.prior = target.prior.curvature(state.theta).diagonal()
         if target.posterior.one_mode and has_matrix(target.dim):
-            Lam, scale = here.curvature_matrix(), None if P is None else P.inverse().dense()
+            Lam, scale = linearised.curvature_matrix(), None if P is None else P.inverse().dense()
             least = eigh(Lam, scale, eigvals_only=True, subset_by_index=[0, 0])[0]
             memory.condition = max(1.0, largest / max(least, largest * 1e-12))  # of rounding
 
     # -- distribution and report ------------------------------------------------------------------
 
     def run_length(self, state: State) -> RunLength:
-        """With an automatic step: five relaxation times of the slowest direction, a tenth a draw.
+        """Run of an automatic step: five relaxation times of the slowest direction, a tenth a draw.
 
         A relaxation time is 5 `condition` steps. A draw takes 100 steps at most.
         """
@@ -281,7 +281,7 @@ class SGLD(Sampler):
         return RunLength(max(auto.burn_in, 50 * thin), thin)
 
     def stationary_distribution(self, state: State, target: Target) -> StationaryDistribution:
-        """That of a constant step; schedules and clipped steps have none to be unstable by."""
+        """Distribution of a constant step; of schedules and clipped steps nothing is known."""
         if self.clip is not None:
             why = "clipped gradients have no stationary distribution in closed form; set clip=None"
             return LinearStep(None, unknown=why)

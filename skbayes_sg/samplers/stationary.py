@@ -103,8 +103,8 @@ class LinearStep:
         K = self.preconditioner
         if self.stable or K is None:
             return 0.0
-        here = Linearised(state, target)
-        largest = here.largest(lambda v: K.matvec(here.curvature(v)))
+        linearised = Linearised(state, target)
+        largest = linearised.largest(lambda v: K.matvec(linearised.curvature(v)))
         if self.damping < 1:
             return theory.momentum_radius(np.array([[1.0]]), largest, self.damping)
         return largest - 1.0

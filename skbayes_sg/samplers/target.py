@@ -110,7 +110,7 @@ class Anchor:
         n_total: float,
         **figures: Any,
     ) -> Anchor:
-        """Of chains that take all rows in every step, without noise."""
+        """Anchor of chains that take all rows in every step, without noise."""
         q, none = np.full(n_rows, 1 / n_rows), partial(Diag, np.zeros(curvature.dim))
         return cls(theta, curvature, n_rows, q, n_rows, n_total, none, **figures)
 
@@ -149,7 +149,7 @@ class Anchor:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What `diagnostics_` tells of it."""
+        """The entries of `diagnostics_` about it."""
         return {
             "noise_number": self.noise_number,
             "steepness": self.steepness,
@@ -163,13 +163,13 @@ class ClosedForm(Protocol):
 
     @property
     def variance(self) -> NDArray:
-        """Of each parameter, (D,)."""
+        """Variance of each parameter, (D,)."""
 
     def log_density(self, theta: NDArray) -> NDArray:
         """Up to a constant, (chains,)."""
 
     def gradient(self, theta: NDArray) -> NDArray:
-        """Of its log density, (chains, D)."""
+        """Gradient of its log density, (chains, D)."""
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
         """Independent draws, (n_draws, D)."""
@@ -228,7 +228,7 @@ class FastGradient(NamedTuple):
     """(chains, D) at theta (chains, D)"""
     n_rows: int
     error: float
-    """Of each of its components, where the posterior has standard deviations near 1."""
+    """Error of each of its components, where the posterior has standard deviations near 1."""
 
 
 class ScaleMove(NamedTuple):
@@ -251,7 +251,7 @@ class Target(ABC):
     """
 
     prior: Prior
-    """Of the parameters of the model."""
+    """Prior of the parameters of the model."""
     dim: int
     """Parameters, D."""
     n_rows: int
@@ -264,13 +264,13 @@ class Target(ABC):
     posterior: ModelPosterior
     """The posterior in the coordinates of the model."""
     anchor: Anchor | None = None
-    """Of control variates."""
+    """Anchor of control variates."""
     closed_form: ClosedForm | None = None
     """The posterior in these coordinates, if these are independent."""
     sampled: Sampled | None = None
     """Precisions of the prior that chains sample, as coordinates or integrated out."""
     scale_move: ScaleMove | None = None
-    """Where a precision, or the noise, is a coordinate that mixes slowly without it."""
+    """A move for a precision, or the noise, where it is a coordinate that mixes slowly."""
 
     @property
     def fast_gradient(self) -> FastGradient | None:
@@ -283,7 +283,7 @@ class Target(ABC):
         return self
 
     def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
-        """Where chains start, (chains, D), in the coordinates of the model, hyperparameters last.
+        """Starts of chains, (chains, D), in the coordinates of the model, hyperparameters last.
 
         `theta` are points about the mode, without hyperparameters.
         """

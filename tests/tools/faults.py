@@ -369,8 +369,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/langevin.py",
-        "rest = (M * 4.0 + Lam * (4.0 - delta**2)).inverse()",
-        "rest = (M * 4.0 + Lam * 4.0).inverse()",
+        "inverse = (M * 4.0 + Lam * (4.0 - delta**2)).inverse()",
+        "inverse = (M * 4.0 + Lam * 4.0).inverse()",
         "the injected noise leaves out that a step is finite",
         "samplers/test_momentum_step.py -k stationary",
     ),
@@ -1162,8 +1162,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/sgd.py",
-        "largest = 2.0 * here.largest(here.curvature)",
-        "largest = 0.2 * here.largest(here.curvature)",
+        "largest = 2.0 * linearised.largest(linearised.curvature)",
+        "largest = 0.2 * linearised.largest(linearised.curvature)",
         "the first steps of SGD are ten times as long",
         "samplers/test_sgd.py -k sgd_goes_to_the_mode",
     ),
