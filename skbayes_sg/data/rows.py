@@ -17,7 +17,7 @@ from scipy import sparse
 
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.threads import total_of
-from skbayes_sg.linalg.sizes import bytes_to_keep, has_many_columns
+from skbayes_sg.linalg.sizes import bytes_to_keep, has_many_columns, is_mostly_zero
 
 
 class Batch(NamedTuple):
@@ -180,13 +180,16 @@ class InMemory(Data):
 
         They stay in the processor's cache with what is computed of them. If the sums have a number
         for each pair of columns, they have four rows for each column, in 16 MB at most: otherwise
-        adding up would cost more than the rows. A pass over sparse rows holds few numbers for each,
-        and every piece costs a vector of D.
+        adding up would cost more than the rows. Of sparse rows these are few, and so are numbers
+        that another pass holds for each: every piece costs a matrix, or a vector of D.
         """
-        if self.sparse_rows:
-            row_bytes = self.X.data.nbytes // max(1, self.n_rows)
-            return row_blocks(self.n_rows, row_bytes, 1 << 24)
         columns, itemsize = max(self.X.shape[1], row_size), self.X.dtype.itemsize
+        if self.sparse_rows and not pairs:
+            beside = row_size - self.X.shape[1] if row_size > self.X.shape[1] else row_size
+            held = max(self.X.nnz // max(1, self.n_rows), beside, _CHAINS)
+            return row_blocks(self.n_rows, held * itemsize, 1 << 24)
+        if self.sparse_rows:
+            return row_blocks(self.n_rows, columns * itemsize, 1 << 26)
         of_pairs = 4 * columns**2 * itemsize if pairs else 0
         return row_blocks(self.n_rows, columns * itemsize, min(max(of_pairs, _CACHED), 1 << 24))
 
@@ -272,13 +275,16 @@ def _in_single(X: Any) -> Any:
 
 
 def stays_sparse(X: Any) -> bool:
-    """Whether products with a matrix of so many columns are made without a dense copy."""
-    return sparse.issparse(X) and has_many_columns(X.shape[1])
+    """Whether products with such a matrix are made without a dense copy."""
+    if not sparse.issparse(X):
+        return False
+    return has_many_columns(X.shape[1]) or is_mostly_zero(X.nnz, X.shape[0] * X.shape[1])
 
 
 # -- passes ----------------------------------------------------------------------------------
 
 _CACHED = 1 << 21  # bytes of a block that stays in the cache with what is computed of it
+_CHAINS = 64  # whose outputs of a row take more than its few stored numbers
 
 
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _CACHED) -> list[slice]:

@@ -271,11 +271,12 @@ class Scores:
         """
         gram = np.zeros((len(columns), len(columns)))
         n_labels = math.prod(self.factors[0].left.shape[1:-2])
+        is_sparse = any(sparse.issparse(right) for _, right in self.factors)
         for chain in range(self.n_chains):
-            if n_labels > 1:
+            if n_labels > 1 or is_sparse:
                 segments = _segments(self.blocks, columns.astype(np.intp, copy=False).tobytes())
                 products = self.n_rows * n_labels * (len(columns) / len(segments)) ** 2
-                if is_worth_pairs(products):
+                if is_sparse or is_worth_pairs(products):
                     gram += self._gram_of_virtual_labels(chain, segments)
                     continue
             # in float64: c N times the rounding of float32 would drown a weak prior in a direction
@@ -287,14 +288,16 @@ class Scores:
     def _gram_of_virtual_labels(self, chain: int, segments: Sequence[_Segment]) -> NDArray:
         """Gram matrix of one chain, by one weighted Gram matrix of the inputs per pair of units.
 
-        It takes q times fewer operations than the product of the score matrix with itself.
+        It takes q times fewer operations than the product of the score matrix with itself, and of
+        sparse rows those of their stored numbers.
         """
         factors = self.of_chain(chain)._in_double().factors
         lefts, inputs, starts = [], [], [0]  # (q, units, n) and (n, m) each
         for block, units, features in segments:
             left, right = factors[block]
-            lefts.append(left[0][..., units, :])
-            X = None if right is None else dense(right[:, features])
+            labels = left[0].reshape(-1, *left.shape[-2:])
+            lefts.append(labels[:, units])
+            X = None if right is None else right[:, features]
             inputs.append(X)
             starts.append(starts[-1] + (len(units) if X is None else X.shape[1]))
         gram = np.empty((starts[-1], starts[-1]))
@@ -331,7 +334,7 @@ def _segments(blocks: tuple[tuple[int, int | None], ...], columns: bytes) -> lis
     return segments
 
 
-def _weighted_gram(left: NDArray, X: NDArray | None, other: NDArray, Z: NDArray | None) -> NDArray:
+def _weighted_gram(left: NDArray, X: Any, other: NDArray, Z: Any) -> NDArray:
     """Sum over labels q and rows n of the products of two segments' columns.
 
     The inputs X and Z are (n, m), or None for ones. A segment with inputs has one unit.
@@ -342,7 +345,26 @@ def _weighted_gram(left: NDArray, X: NDArray | None, other: NDArray, Z: NDArray 
         return _weighted_gram(other, Z, left, X).T
     if Z is None:
         return X.T @ np.einsum("qn,qkn->nk", left[:, 0], other)
-    return (X * np.einsum("qn,qn->n", left[:, 0], other[:, 0])[:, None]).T @ Z
+    return dense(scaled_rows(X, np.einsum("qn,qn->n", left[:, 0], other[:, 0])).T @ Z)
+
+
+def gram_of_rows(X: Any, weight: NDArray, Z: Any) -> NDArray:
+    """X^T diag(w) Z of arrays or CSR rows (n, m), for each w of `weight` (..., n): an array."""
+    if not sparse.issparse(X):
+        return X.T @ (weight[..., None] * Z)
+    found = np.empty((*weight.shape[:-1], X.shape[1], Z.shape[1]))
+    for at in np.ndindex(weight.shape[:-1]):
+        found[at] = (X.T @ scaled_rows(Z, weight[at])).toarray()
+    return found
+
+
+def scaled_rows(X: Any, weight: NDArray) -> Any:
+    """Rows of an array, or CSR rows, times a number each."""
+    if not sparse.issparse(X):
+        return X * weight[:, None]
+    scaled = X.copy()
+    scaled.data *= np.repeat(weight, np.diff(X.indptr))
+    return scaled
 
 
 def outer_products(vectors: NDArray) -> NDArray:
@@ -356,3 +378,12 @@ def outer_products(vectors: NDArray) -> NDArray:
 def dense(X: Any) -> NDArray:
     """A block of rows as an array."""
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+def with_ones(X: NDArray) -> NDArray:
+    """Rows, dense or sparse, with a last column of ones."""
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr"))
+    found = np.ones((X.shape[0], X.shape[1] + 1), X.dtype)
+    found[:, :-1] = X
+    return found

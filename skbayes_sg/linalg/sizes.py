@@ -65,11 +65,20 @@ def has_cheap_gradients(n_products: float) -> bool:
 
 
 def has_many_columns(n_columns: int) -> bool:
-    """Whether products with sparse rows are faster than with their dense copies.
+    """Whether rows of so many columns stay sparse, however many of their numbers are zero.
 
     ``python -m benchmarks.cost.wide`` times fits of both.
     """
     return n_columns > 1000
+
+
+def is_mostly_zero(n_stored: int, n_numbers: int) -> bool:
+    """Whether products with sparse rows are faster than with their dense copies.
+
+    A stored number takes as long as ten of a row in a product with vectors, and twenty in one with
+    the row itself. The levels of factors are one number for each row of hundreds of columns.
+    """
+    return 16 * n_stored <= n_numbers
 
 
 # -- one memory budget, scikit-learn's `working_memory` ---------------------------------------

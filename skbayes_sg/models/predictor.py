@@ -9,13 +9,22 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import get_blas_funcs
 from scipy.special import roots_genlaguerre
 
 from skbayes_sg.data.rows import Batch, Data
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.operators import FULL
-from skbayes_sg.linalg.scores import Factor, Scores, dense, outer_products
+from skbayes_sg.linalg.scores import (
+    Factor,
+    Scores,
+    dense,
+    gram_of_rows,
+    outer_products,
+    scaled_rows,
+    with_ones,
+)
 from skbayes_sg.models.base import Model
 
 
@@ -180,8 +189,11 @@ class Predictor(Model):
         """
         X = self.features(X)
         n, root = X.shape[1], root.astype(X.dtype, copy=False)
-        (trmm,) = get_blas_funcs(("trmm",), (X,))
-        along = trmm(1.0, root[:n, :n].T, X.T)
+        if sparse.issparse(X):
+            along = (X @ root[:n, :n]).T
+        else:
+            (trmm,) = get_blas_funcs(("trmm",), (X,))
+            along = trmm(1.0, root[:n, :n].T, X.T)
         if not self.fit_intercept:
             return np.einsum("dn,dn->n", along, along)
         along += root[n, :n, None]
@@ -271,15 +283,15 @@ class Predictor(Model):
         if len(between) == 1:
             root = self.times_inputs(np.sqrt(between), batch.X)
             return root.moment(FULL, batch.weight)
-        columns, n = self.columns(), len(batch.y)
-        X = dense(self.features(batch.X)).astype(np.float64, copy=False)
+        columns = self.columns()
+        X = self.features(batch.X).astype(np.float64, copy=False)
         if columns.shape[1] > X.shape[1]:
-            X = np.concatenate([X, np.ones((n, 1))], axis=1)
-        weighted = X.T if batch.weight is None else X.T * batch.weight
+            X = with_ones(X)
+        weighted = X if batch.weight is None else scaled_rows(X, batch.weight)
         moment = np.empty((self.dim, self.dim))
         for k, row in enumerate(between):  # the blocks of output k and those from k on
             own, later = columns[k][None, None, :], columns[k:, :, None]
-            moment[later, own] = weighted @ (row[k:, :, None] * X)
+            moment[later, own] = gram_of_rows(weighted, row[k:], X)
             moment[own.swapaxes(1, 2), later.swapaxes(1, 2)] = moment[later, own]
         return Dense(0.5 * (moment + moment.T))
 
@@ -420,11 +432,11 @@ class Family(Predictor):
         """The moment where outputs have inputs of their own: shared parameters have ones."""
         if len(between) == 1 and not between.min() < 0:
             return super().moment_of(between, batch)
-        X = dense(self.features(batch.X)).astype(np.float64, copy=False)
+        X = self.features(batch.X).astype(np.float64, copy=False)
         if self.fit_intercept:
-            X = np.hstack([X, np.ones((len(X), 1))])
+            X = with_ones(X)
         weighted = between if batch.weight is None else between * batch.weight
-        of_eta = X.T @ (weighted[0, 0][:, None] * X)
+        of_eta = gram_of_rows(X, weighted[0, 0], X)
         mixed = X.T @ weighted[0, 1:].T
         moment = np.block([[of_eta, mixed], [mixed.T, weighted[1:, 1:].sum(axis=2)]])
         return Dense(0.5 * (moment + moment.T))

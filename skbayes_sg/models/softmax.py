@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import expit, log_softmax, ndtr
 
 from skbayes_sg.data.rows import Batch
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.operators import FULL, Layout
-from skbayes_sg.linalg.scores import dense, outer_products
+from skbayes_sg.linalg.scores import dense, outer_products, with_ones
 from skbayes_sg.models.base import Classification, NullDirections
 from skbayes_sg.models.predictor import Predictor, normal_nodes, symmetric_root
 
@@ -315,15 +314,6 @@ def sigmoid(z: NDArray) -> NDArray:
     z += 1
     z *= 0.5
     return z
-
-
-def with_ones(X: NDArray) -> NDArray:
-    """Rows, dense or sparse, with a last column of ones."""
-    if sparse.issparse(X):
-        return sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr"))
-    with_one = np.ones((X.shape[0], X.shape[1] + 1), X.dtype)
-    with_one[:, :-1] = X
-    return with_one
 
 
 def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:

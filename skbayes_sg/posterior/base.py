@@ -83,8 +83,9 @@ class Posterior(Target):
         ----------
         model : Model
         X : array or CSR matrix of shape (n_rows, n_features)
-            Kept as given, float32 or float64. Rows of more than 1,000 columns stay sparse where
-            chains share them; others are made dense one minibatch at a time.
+            Kept as given, float32 or float64. Rows of more than 1,000 columns, or with few numbers
+            that are not zero, stay sparse where chains share them; others are made dense one
+            minibatch at a time.
         y : array of shape (n_rows,)
             In the model's own coding.
         prior_precision : float or array of shape (dim,)

@@ -39,7 +39,7 @@ from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Identity, Whitened, reproducible_eigh
 from skbayes_sg.linalg.operators import FULL
-from skbayes_sg.linalg.scores import Scores, outer_products
+from skbayes_sg.linalg.scores import Scores, dense, outer_products
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
@@ -244,7 +244,8 @@ class Expanded(Density):
         # the rows that stand for what is left of it, in the coordinates of the chains
         typical = laplace_points(posterior, mode)[0]
         (X, y, weight, _), pool = choose_pool(posterior, mode, typical, deterministic_rng("pool"))
-        at_anchor, X = model.expand_rows(model.outputs(at, X), y), model.features(X)
+        at_anchor = model.expand_rows(model.outputs(at, X), y)
+        X = dense(model.features(X))
         coordinates: Identity | Whitened = Identity()
         if whiten:
             if along is None:

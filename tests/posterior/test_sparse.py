@@ -9,8 +9,11 @@ from test_low_rank import text
 
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, VariationalEM
 from skbayes_sg.diagnostics import ess_mean
-from skbayes_sg.models import Linear
+from skbayes_sg.linalg import FULL
+from skbayes_sg.models import Linear, NegativeBinomial, Poisson, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates import Expanded
+from skbayes_sg.posterior.gaussian import find_mode
 from skbayes_sg.posterior.nonzero_columns import NonzeroColumns
 
 SHORT = {"n_chains": 4, "n_draws": 10, "burn_in": 5, "thin": 1, "random_state": 0}
@@ -42,6 +45,53 @@ def quiet(model, *data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(*data)
+
+
+MODELS = {
+    "logistic": lambda p: Softmax(p, 2),
+    "three classes": lambda p: Softmax(p, 3, fit_intercept=False),
+    "Poisson": Poisson,
+    "negative binomial": NegativeBinomial,
+    "linear": lambda p: Linear(p, True, None, (1.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_sums_over_rows_of_levels_are_those_of_dense_rows(kind, weighted, no_small_ones):
+    """Two numbers a row: a column for each of forty levels, and one that is their slope."""
+    rng, n, p = np.random.default_rng(0), 300, 41
+    X = np.zeros((n, p))
+    X[np.arange(n), rng.integers(40, size=n)] = 1.0
+    X[:, 40] = rng.standard_normal(n)
+    model = MODELS[kind](p)
+    codes = rng.integers(3 if kind == "three classes" else 2, size=n)
+    y = model.encode(codes, X.dtype) if isinstance(model, Softmax) else codes.astype(float)
+    weight = rng.uniform(0.5, 2.0, n) if weighted else None
+    ours, dense = (Posterior.of(model, rows, y, 1.3, weight) for rows in (sparse.csr_array(X), X))
+    assert ours.data.sample.sparse_rows
+    assert dense.data.sample.is_dense
+    theta, root = 0.3 * rng.standard_normal((1, model.dim)), 0.1 * np.eye(model.dim)
+    root[-1, :] += 0.02
+    pairs = [(p.expand(theta, FULL)) for p in (ours, dense)]
+    for name in ("log_prob", "gradient"):
+        found, expected = (getattr(one, name) for one in pairs)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    found, expected = (one.curvature.dense() for one in pairs)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    if model.conjugate:
+        return
+    for observed in {False, model.has_other_curvature}:
+        pairs = [p.expected_under_gaussian(theta, root, observed) for p in (ours, dense)]
+        np.testing.assert_allclose(pairs[0][0], pairs[1][0], rtol=1e-7, atol=1e-8)
+        found, expected = (curvature.dense() for _, curvature in pairs)
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
+    found, expected = (
+        Expanded.at(p, find_mode(p, 0 * theta, np.random.default_rng(0))) for p in (ours, dense)
+    )
+    u = rng.standard_normal((4, model.dim))
+    for one, two in zip(found.logdensity_and_grad(u), expected.logdensity_and_grad(u), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.slow
