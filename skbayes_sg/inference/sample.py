@@ -49,8 +49,8 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.matched import matched
 from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.posterior.row_space import informed
-from skbayes_sg.priors.joint import IntegratedPrecision
-from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.priors.joint import IntegratedPrecisions
+from skbayes_sg.priors.scales import OnePrecision, Precisions
 from skbayes_sg.samplers.base import Need, RunLength
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import warn
@@ -281,18 +281,18 @@ def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
         if draws.shape[-1] > posterior.dim:
             eta, draws = draws[..., posterior.dim :], draws[..., : posterior.dim].copy()
         else:
-            assert isinstance(scales, OnePrecision)
+            assert isinstance(scales, Precisions)
             prior, flat = posterior.prior, draws.reshape(-1, posterior.dim).astype(np.float64)
-            noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1])
-            squares = noise * scales.squares(prior, flat - prior.mean)[:, 0]
-            squares, eta = squares.reshape(draws.shape[:2]), np.empty((*draws.shape[:2], 1))
+            noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1:])
+            eta = noise * scales.squares(prior, flat - prior.mean)
+            eta = eta.reshape(*draws.shape[:2], -1)
             # seeded by the step of a draw, so that a run that stops and goes on draws the same
-            last, integrated = chains[0].state, IntegratedPrecision(scales)
+            last, integrated = chains[0].state, IntegratedPrecisions(scales)
             seed = last.normals.bit_generator.seed_seq.generate_state(4)
             for k in range(n_draws):
                 step = last.t - (n_draws - k) * engine.length.thin
                 rng = np.random.default_rng([*seed, step])
-                eta[:, k, 0] = integrated.draw(squares[:, k], rng)
+                eta[:, k] = integrated.draw(eta[:, k], rng)
         # the prior that is reported is that under the geometric means of these precisions
         ell = scales.log_precisions(eta.reshape(-1, scales.dim).astype(np.float64))
         ell = ell.reshape(*eta.shape[:2], -1)

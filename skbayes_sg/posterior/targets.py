@@ -18,7 +18,7 @@ from skbayes_sg.posterior.gaussian import Mode, NormalPath
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred
 from skbayes_sg.posterior.target import ChainTarget, Density
 from skbayes_sg.priors.joint import IntegratedJoint, IntegratedPrior, JointPrior
-from skbayes_sg.priors.scales import OnePrecision, Sampled
+from skbayes_sg.priors.scales import Precisions, Sampled
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import Need
 from skbayes_sg.samplers.target import Anchor, Target
@@ -43,7 +43,7 @@ def target_of(
     """
     if anchor is None or (sampled is not None and not sampler.follows_coordinates):
         if sampled is not None:
-            assert isinstance(sampled.scales, OnePrecision)
+            assert isinstance(sampled.scales, Precisions)
             integrated = IntegratedPrior(posterior.prior, sampled.scales)
             posterior, sampled = posterior.with_prior(integrated), None
         if anchor is None:
@@ -69,10 +69,11 @@ def target_of(
 
     # Precisions are coordinates of the chains where Metropolis steps go through a funnel, and where
     # rows say little of most coefficients: the sum of squares that tells a precision is then slow.
-    # Else one precision is integrated out. The variance of its logarithm beside all coefficients is
+    # Else they are integrated out. The variance of the logarithm of one beside all coefficients is
     # given, and the square of its width beside none.
-    one = isinstance(scales, OnePrecision) and isinstance(density, Expanded)
-    if one and not sampler.rejects and sampled.width[0] ** 2 <= _SLOWEST * 2 / scales.sizes[0]:
+    apart = isinstance(scales, Precisions) and isinstance(density, Expanded)
+    apart &= not sampler.rejects
+    if apart and (sampled.width**2 <= _SLOWEST * 2 / scales.sizes).all():
         return integrated_out(density, sampled)
     return with_coordinates(density, sampled, path)
 
@@ -103,25 +104,20 @@ def _bordered_noise(moves: PartiallyNonCentred, anchor: Anchor) -> Operator:
 
 
 def integrated_out(density: Density, sampled: Sampled) -> ChainTarget:
-    """One precision that chains need not move, since the prior without it is known.
+    """Precisions that chains need not move, since the prior without them is known.
 
-    Along root y, where y are the roots of the prior's squared distances, the curvature is smaller
-    than under the given precision by the variance of lambda given Q, at a typical Q: there all
-    coefficients grow, and their precision falls. With steps that know it the precision forgets
-    itself as fast as a coefficient.
+    With steps that know how much less of a curvature a funnel has, a precision forgets itself as
+    fast as a coefficient.
     """
     scales, whitened, anchor = sampled.scales, density.coordinates, density.anchor
-    assert isinstance(scales, OnePrecision)
+    assert isinstance(scales, Precisions)
     assert isinstance(whitened, Whitened)
     assert anchor is not None
     joint = IntegratedJoint(scales, density.posterior.prior, whitened)
     covariance = anchor.curvature.inverse()
-    y = joint.distances(whitened.transform(anchor.theta))[0][0]
-    squares = np.array([y @ y + joint.root**2 @ covariance.diagonal()])
-    shape = scales.shape + 0.5 * scales.sizes[0]
-    less = joint.integrated.mean_precision(squares) / np.sqrt(shape) * joint.root * y
-    share = float(less @ covariance.matvec(less))
-    less *= np.sqrt(min(1.0, _MOST_LESS / share)) if share > 0 else 1.0
-    curvature = Dense(anchor.curvature.dense() - np.outer(less, less))
+    less = joint.funnels(whitened.transform(anchor.theta), covariance.diagonal())
+    share, V = np.linalg.eigh(less @ covariance.matvec(less).T)
+    less = np.sqrt(np.minimum(1.0, _MOST_LESS / np.maximum(share, 1e-300)))[:, None] * (V.T @ less)
+    curvature = Dense(anchor.curvature.dense() - less.T @ less)
     anchor = replace(anchor, curvature=curvature)
     return ChainTarget(density, joint, sampled=sampled, anchor=anchor)

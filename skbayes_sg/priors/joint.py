@@ -7,13 +7,13 @@ group g, in units of the noise variance where that is sampled,
     log p(beta, eta) - log p(beta | lambda_0)
         = log p(eta) + sum_g [n_g ell_g - (lambda_g - lambda_0g) Q_g] / 2 + const
 
-(`JointPrior`). One precision can be integrated out (`IntegratedJoint`): the coefficients alone have
-a prior with heavy tails,
+(`JointPrior`). Precisions that are independent a priori can be integrated out (`IntegratedJoint`):
+the coefficients of each group alone have a prior with heavy tails,
 
     p(beta) = int p(lambda) N(beta; m, 1 / (lambda unit)) dlambda
 
-which is Student's t but for the far ends of the hyperprior. So chains move the coefficients under
-it, and a precision is drawn for each of their draws afterwards: no chain has to find its way
+which is Student's t for a Gamma hyperprior, but for its far ends. So chains move the coefficients
+under it, and precisions are drawn for each of their draws afterwards: no chain has to find its way
 between the two (collapsed sampling, Liu 1994). Source: math/priors.md#a-sampled-precision.
 """
 
@@ -28,7 +28,9 @@ from scipy.interpolate import CubicHermiteSpline
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.priors.base import Prior
-from skbayes_sg.priors.scales import OnePrecision, Scales
+from skbayes_sg.priors.scales import Precisions, Scales
+
+_WIDEST = 6.0  # of a log precision given its coefficients
 
 
 class JointPrior:
@@ -131,101 +133,156 @@ class JointPrior:
 
 
 class IntegratedJoint(JointPrior):
-    """The same with one precision integrated out; there is no hyperparameter."""
+    """The same with the precisions integrated out; there is no hyperparameter."""
 
     def __init__(
-        self, scales: OnePrecision, given: Prior, coordinates: Whitened | None = None
+        self, scales: Precisions, given: Prior, coordinates: Whitened | None = None
     ) -> None:
         super().__init__(scales, given, coordinates)
-        self.integrated = IntegratedPrecision(scales)
+        self.integrated = IntegratedPrecisions(scales)
 
     def log_ratio(self, squares: NDArray, eta: NDArray) -> NDArray:
-        squares = squares[:, 0]
-        return 0.5 * self.at * squares + self.integrated.log_density(squares)
+        of_given = 0.5 * (self.at * squares).sum(axis=1)
+        return of_given + self.integrated.log_density(squares)
 
     def ratio_slopes(self, squares: NDArray, eta: NDArray) -> tuple[NDArray, NDArray]:
-        return 0.5 * (self.at - self.integrated.mean_precision(squares)), eta
+        return 0.5 * (self.at - self.integrated.mean(squares)), eta
+
+    def funnels(self, u: NDArray, variances: NDArray) -> NDArray:
+        """What each precision takes from the curvature at u (1, D): factors of it, (groups, D).
+
+        Along the roots y of the terms of Q the curvature is smaller than under the given precision
+        by the variance of lambda given Q, at a typical Q: there all coefficients grow, and their
+        precision falls. `variances` (D,) are those of coordinates.
+        """
+        y = self.distances(u)[0]
+        squares = self.summed(y**2) + self.summed(self.root**2 * variances[None])
+        each = self.spread(self.integrated.sd(squares)) * (self.root * y)
+        groups = np.arange(len(self.at))[:, None]
+        return np.where(self._group == groups, each, 0.0)
 
 
-class IntegratedPrecision:
-    """Log density of the coefficients, and draws of the precision given them.
+class IntegratedPrecisions:
+    """Log density of the coefficients, and draws of the precisions given them.
 
-    Given these, log lambda has the density ``lambda^shape exp(-rate lambda - least / lambda)``,
-    with ``rate = b + Q / 2``, and the mode ``(shape + sqrt(shape^2 + 4 rate least)) / (2 rate)``.
+    Given these, and so the Q of a group of n, its log precision has the log density ``power(ell) +
+    n ell / 2 - rate lambda - least / lambda``, with ``rate = b + Q / 2``. It is concave, with the
+    mode ``(s + sqrt(s^2 + 4 rate least)) / (2 rate)``, where s is the slope of the first two terms
+    there.
 
     Parameters
     ----------
-    scales : OnePrecision
+    scales : Precisions
     """
 
-    def __init__(self, scales: OnePrecision) -> None:
-        self._shape, self._least = scales.shape + 0.5 * scales.sizes[0], scales.least
-        self._start = 2 * scales.rate
+    def __init__(self, scales: Precisions) -> None:
+        self._scales = scales
+        # a rate that excludes precisions of 1e10 units, where the hyperprior does not
+        self._start = 2 * (scales.rate or 1e-10 / scales.unit)
+        self._groups = [(n, np.flatnonzero(scales.sizes == n)) for n in np.unique(scales.sizes)]
+
+    def _mode(self, n: float, rate: NDArray) -> tuple[NDArray, NDArray]:
+        """Mode of lambda for groups of n, and the slope s there."""
+        least, slope_at = self._scales.least, self._scales.power_slope
+        slope: NDArray | float = 0.5 + 0.5 * n
+        mode = 0.5 * (slope + np.sqrt(slope**2 + 4 * rate * least)) / rate
+        for _ in range(100):
+            slope = slope_at(np.log(mode)) + 0.5 * n
+            following = 0.5 * (slope + np.sqrt(slope**2 + 4 * rate * least)) / rate
+            if (np.abs(following - mode) <= 1e-12 * mode).all():
+                break
+            mode = 0.5 * (mode + following)  # a slope that falls would lead to and fro
+        return mode, np.broadcast_to(slope, mode.shape)
 
     @cached_property
-    def _table(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Logarithms of 2 b + Q, log densities, and means of lambda.
+    def _tables(self) -> list[tuple[NDArray, NDArray, NDArray]]:
+        """Logarithms of 2 b + Q, log densities, and means of lambda, of each size of groups.
 
         The table ends 600 natural logarithms below the density where the hyperprior ends.
         """
-        end = np.log(0.5 * 600.0**2 / self._least)
+        scales, tables = self._scales, []
+        end = np.log(0.5 * 600.0**2 / scales.least)
         knots = np.linspace(np.log(self._start), end, 2048)  # error of the log density below 1e-9
         rate = 0.5 * np.exp(knots)
-        mode = 0.5 * (self._shape + np.sqrt(self._shape**2 + 4 * rate * self._least)) / rate
-        width = 1 / np.sqrt(self._shape + 2 * self._least / mode)  # at most, of log lambda
-        # nine widths on either side: the error of the integral is that of rounding
-        lam = mode * np.exp(np.linspace(-9.0, 9.0, 64)[:, None] * width)
-        each = self._shape * np.log(lam) - rate * lam - self._least / lam
-        top = each.max(axis=0)
-        share = np.exp(each - top)
-        total = share.sum(axis=0)
-        mean = (share * lam).sum(axis=0) / total
-        return knots, top + np.log(total * width), mean
+        for n, _ in self._groups:
+            mode, slope = self._mode(n, rate)
+            bend = scales.power_curvature(np.log(mode))
+            width = 1 / np.sqrt(slope + 2 * scales.least / mode + bend)  # at most, of log lambda
+            width = np.minimum(width, _WIDEST)
+            # Nine widths on either side: the error of the integral is that of rounding. Of one
+            # coefficient near zero it is a plateau of less than six widths of six.
+            away = np.linspace(-9.0, 9.0, 64)[:, None] * width
+            lam = mode * np.exp(away)
+            ell = np.log(mode) + away
+            each = scales.power(ell) + 0.5 * n * ell - rate * lam - scales.least / lam
+            top = each.max(axis=0)
+            share = np.exp(each - top)
+            total = share.sum(axis=0)
+            mean = (share * lam).sum(axis=0) / total
+            tables.append((knots, top + np.log(total * width), mean))
+        return tables
 
     def log_density(self, squares: NDArray) -> NDArray:
-        """Of coefficients with these sums of squares Q, up to a constant."""
-        knots, value, mean = self._table
-        spline = CubicHermiteSpline(knots, value, -0.5 * np.exp(knots) * mean)
-        return spline(np.log(self._start + squares))
+        """Of coefficients with sums of squares Q (m, groups), (m,), up to a constant."""
+        found = np.zeros(len(squares))
+        for (_, group), (knots, value, mean) in zip(self._groups, self._tables, strict=True):
+            spline = CubicHermiteSpline(knots, value, -0.5 * np.exp(knots) * mean)
+            found += spline(np.log(self._start + squares[:, group])).sum(axis=1)
+        return found
 
-    def mean_precision(self, squares: NDArray) -> NDArray:
-        """Mean of lambda given Q, minus twice the slope of `log_density`, to four digits."""
-        knots, _, mean = self._table
-        return np.interp(np.log(self._start + squares), knots, mean)
+    def mean(self, squares: NDArray) -> NDArray:
+        """Of lambda given Q, minus twice the slope of `log_density`, to four digits: as Q."""
+        found = np.empty_like(squares)
+        for (_, group), (knots, _, mean) in zip(self._groups, self._tables, strict=True):
+            found[:, group] = np.interp(np.log(self._start + squares[:, group]), knots, mean)
+        return found
+
+    def sd(self, squares: NDArray) -> NDArray:
+        """Of lambda given Q, about: as Q."""
+        mean = self.mean(squares)
+        return mean / np.sqrt(self._scales.power_slope(np.log(mean)) + 0.5 * self._scales.sizes)
 
     def draw(self, squares: NDArray, rng: np.random.Generator) -> NDArray:
-        """Independent draws of log lambda given Q.
+        """Independent draws of log lambda given Q, as Q.
 
         By rejection from a Gamma distribution whose mean is the mode: 1 / lambda is above its
-        tangent there.
+        tangent there, and the power below its own over log lambda.
         """
-        rate, shape = 0.5 * (self._start + squares), self._shape
-        mode = 0.5 * (shape + np.sqrt(shape**2 + 4 * rate * self._least)) / rate
-        drawn, left = np.empty(len(squares)), np.arange(len(squares))
-        while len(left):
-            ratio = rng.gamma(shape, size=len(left)) / shape
-            drawn[left] = np.log(mode[left] * ratio)
-            loss = self._least / mode[left] * (1 - ratio) ** 2 / ratio
-            left = left[rng.random(len(left)) > np.exp(-loss)]
+        drawn = np.empty_like(squares)
+        for n, group in self._groups:
+            rate = 0.5 * (self._start + squares[:, group].ravel())
+            mode, slope = self._mode(n, rate)
+            found, left = np.empty(len(rate)), np.arange(len(rate))
+            while len(left):
+                shape, at = slope[left], mode[left]
+                with np.errstate(divide="ignore", invalid="ignore"):  # of a Gamma number of zero
+                    ratio = rng.gamma(shape) / shape
+                    ell = np.log(at * ratio)
+                    loss = self._scales.least / at * (1 - ratio) ** 2 / ratio
+                    tangent = (shape - 0.5 * n) * (ell - np.log(at))
+                    loss += self._scales.power(np.log(at)) + tangent - self._scales.power(ell)
+                found[left] = ell
+                left = left[~(rng.random(len(left)) <= np.exp(-loss))]
+            drawn[:, group] = found.reshape(-1, len(group))
         return drawn
 
 
 class IntegratedPrior:
-    """The prior of all parameters where the one precision of the coefficients is integrated out.
+    """The prior of all parameters where the precisions of coefficients are integrated out.
 
-    Whatever moves parameters under it samples the precision too, which is drawn for each of their
+    Whatever moves parameters under it samples the precisions too, which are drawn for each of their
     draws afterwards.
 
     Parameters
     ----------
     given : Prior
-        Under any precision lambda_0.
-    scales : OnePrecision
+        Under any precisions lambda_0.
+    scales : Precisions
     """
 
     quadratic = False
 
-    def __init__(self, given: Prior, scales: OnePrecision) -> None:
+    def __init__(self, given: Prior, scales: Precisions) -> None:
         self.given, self._scales = given, scales
         self._joint = IntegratedJoint(scales, given)
         self.precision, self.mean, self.unit = given.precision, given.mean, given.unit
@@ -244,7 +301,7 @@ class IntegratedPrior:
     def _under_the_mean(self, theta: NDArray) -> Prior:
         """The prior under the mean of lambda given theta, over the chains."""
         squares = self._joint.distances(theta)[1]
-        lam = self._joint.integrated.mean_precision(squares).mean(axis=0)
+        lam = self._joint.integrated.mean(squares).mean(axis=0)
         return self._scales.given(self.given, np.log(lam))
 
     def independent(self, theta: NDArray) -> NDArray:

@@ -136,7 +136,40 @@ class Scales(ABC):
         return weights
 
 
-class OnePrecision(Scales):
+class Precisions(Scales):
+    """Precisions that are independent a priori, so that coefficients alone have a known prior.
+
+    The log density of each log precision ell is ``power(ell) - rate e^ell - least e^-ell``, where
+    the power is concave.
+    """
+
+    rate = 0.0
+
+    @abstractmethod
+    def power(self, ell: NDArray) -> NDArray:
+        """Of log precisions, as an array of the same shape."""
+
+    @abstractmethod
+    def power_slope(self, ell: NDArray) -> NDArray | float:
+        """Its derivative, or that of all."""
+
+    @abstractmethod
+    def power_curvature(self, ell: NDArray) -> NDArray | float:
+        """Minus its second derivative, or that of all."""
+
+    def log_hyperprior(self, eta: NDArray) -> NDArray:
+        each = self.power(eta) - self.rate * np.exp(eta) - self.least * np.exp(-eta)
+        return each.sum(axis=1)
+
+    def hyperprior_slope(self, eta: NDArray) -> NDArray:
+        return self.power_slope(eta) - self.rate * np.exp(eta) + self.least * np.exp(-eta)
+
+    def hyperprior_curvature(self, eta: NDArray) -> NDArray:
+        each = self.rate * np.exp(eta) + self.least * np.exp(-eta) + self.power_curvature(eta)
+        return each[0]
+
+
+class OnePrecision(Precisions):
     """A Gamma prior of one precision, of shape 1/2 and mean `unit`.
 
     The prior of the coefficients is then Cauchy's, but for its far ends.
@@ -148,18 +181,17 @@ class OnePrecision(Scales):
         super().__init__(block, group, labels, unit)
         self.rate = self.shape / unit
 
-    def log_hyperprior(self, eta: NDArray) -> NDArray:
-        each = self.shape * eta - self.rate * np.exp(eta) - self.least * np.exp(-eta)
-        return each.sum(axis=1)
+    def power(self, ell: NDArray) -> NDArray:
+        return self.shape * ell
 
-    def hyperprior_slope(self, eta: NDArray) -> NDArray:
-        return self.shape - self.rate * np.exp(eta) + self.least * np.exp(-eta)
+    def power_slope(self, ell: NDArray) -> float:
+        return self.shape
 
-    def hyperprior_curvature(self, eta: NDArray) -> NDArray:
-        return (self.rate * np.exp(eta) + self.least * np.exp(-eta))[0]
+    def power_curvature(self, ell: NDArray) -> float:
+        return 0.0
 
 
-class Groups(Scales):
+class Groups(Precisions):
     """A half-Cauchy prior of each group's standard deviation (Gelman 2006), of scale unit^-1/2.
 
     The few members of a group may all be alike, so its standard deviation may be zero: a Gamma
@@ -167,16 +199,15 @@ class Groups(Scales):
     do not end.
     """
 
-    def log_hyperprior(self, eta: NDArray) -> NDArray:
-        each = -0.5 * eta - np.logaddexp(0.0, np.log(self.unit) - eta) - self.least * np.exp(-eta)
-        return each.sum(axis=1)
+    def power(self, ell: NDArray) -> NDArray:
+        return -0.5 * ell - np.logaddexp(0.0, np.log(self.unit) - ell)
 
-    def hyperprior_slope(self, eta: NDArray) -> NDArray:
-        return expit(np.log(self.unit) - eta) - 0.5 + self.least * np.exp(-eta)
+    def power_slope(self, ell: NDArray) -> NDArray:
+        return expit(np.log(self.unit) - ell) - 0.5
 
-    def hyperprior_curvature(self, eta: NDArray) -> NDArray:
-        wide = expit(np.log(self.unit) - eta)
-        return (wide * (1 - wide) + self.least * np.exp(-eta))[0]
+    def power_curvature(self, ell: NDArray) -> NDArray:
+        wide = expit(np.log(self.unit) - ell)
+        return wide * (1 - wide)
 
 
 class Sampled(NamedTuple):

@@ -1,11 +1,11 @@
-"""Chains under one precision that is integrated out, beside those that have it as a coordinate."""
+"""Chains under precisions that are integrated out, beside those that have them as coordinates."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sg import BayesianLogisticRegression, diagnostics
+from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor, diagnostics
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import Expanded
@@ -48,6 +48,31 @@ def test_precision_and_coefficients_are_those_of_chains_that_move_both(n_classes
         for sampler in (None, HMC(variance_reduction="control_variate"))
     )
     assert isinstance(found.sampler_, UnderdampedLangevin)
+    require_same(found, other)
+
+
+@pytest.mark.parametrize("kind", [BayesianPoissonRegressor, BayesianLogisticRegression])
+@pytest.mark.quick("BayesianPoissonRegressor")
+def test_precisions_of_several_groups_are_those_of_chains_that_move_them(kind):
+    """Of sixteen levels of thirty rows, of six others, and of two columns."""
+    rng, n = np.random.default_rng(5), 480
+    levels, others, x = rng.integers(16, size=n), rng.integers(6, size=n), rng.normal(size=(n, 2))
+    eta = x @ [0.5, -0.3] + rng.normal(0, 0.7, 16)[levels] + rng.normal(0, 0.6, 6)[others]
+    y = rng.poisson(np.exp(eta))
+    X = np.column_stack([x, np.eye(16)[levels], np.eye(6)[others]])
+    groups = {"level": list(range(2, 18)), "town": list(range(18, 24))}
+    y = y if kind is BayesianPoissonRegressor else np.minimum(y, 1)
+    found, other = (
+        kind(sampler, n_draws=100, random_state=0, prior_groups=groups).fit(X, y)
+        for sampler in (None, HMC(variance_reduction="control_variate"))
+    )
+    assert isinstance(found.sampler_, UnderdampedLangevin)
+    assert found.prior_precision_draws_.shape[-1] == 3
+    require_same(found, other)
+
+
+def require_same(found, other):
+    """Precisions and coefficients, but for chance."""
     for one, two in (
         (np.log(found.prior_precision_draws_), np.log(other.prior_precision_draws_)),
         (found.draws_, other.draws_),

@@ -9,7 +9,7 @@ from skbayes_sg.priors.joint import IntegratedJoint, JointPrior
 from skbayes_sg.priors.scales import Groups, OnePrecision
 
 UNIT = np.array([1.0, 0.2, 3.0, 0.5, 1.0])  # of four coefficients and an intercept
-KINDS = ("one", "integrated", "groups", "horseshoe", "student_t")
+KINDS = ("one", "integrated", "groups", "integrated groups", "horseshoe", "student_t")
 NOISE = pytest.mark.parametrize("noise", [None, (2.0, 3.0)], ids=["given noise", "sampled noise"])
 
 
@@ -17,6 +17,7 @@ def made(kind, noise=None, coordinates=None):
     """The joint prior, the given one, and its scales."""
     block = np.arange(4)
     group = {"groups": block // 2, "one": 0 * block, "integrated": 0 * block}.get(kind, block)
+    group = block // 2 if kind == "integrated groups" else group
     one = group.max() == 0
     scales = (OnePrecision if one else Groups)(block, group, list("abcd")[: group.max() + 1], 0.7)
     if kind == "horseshoe":
@@ -29,7 +30,7 @@ def made(kind, noise=None, coordinates=None):
         given = GaussianPrior(precision, mean, UNIT)
     else:
         given = NormalInverseGammaPrior(precision, noise, mean, UNIT)
-    kind_of = IntegratedJoint if kind == "integrated" else JointPrior
+    kind_of = IntegratedJoint if kind.startswith("integrated") else JointPrior
     return kind_of(scales, given, coordinates), given, scales
 
 
@@ -47,7 +48,7 @@ def whitened(given, columns=((0, 1, 2, 3, 4),)):
 
 
 @NOISE
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "integrated"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "integrated" not in kind])
 def test_it_is_the_prior_under_each_precision_times_the_hyperprior(kind, noise):
     joint, given, scales = made(kind, noise)
     theta, eta = points(joint, 5 + (noise is not None))
@@ -82,7 +83,7 @@ def test_its_gradient_is_that_of_its_log_density(kind, noise, pulled):
     np.testing.assert_array_equal(both[1], of_eta)
 
 
-@pytest.mark.parametrize("kind", ["one", "integrated", "groups"])
+@pytest.mark.parametrize("kind", ["one", "integrated", "groups", "integrated groups"])
 def test_pulled_back_it_is_the_same_function(kind):
     c = whitened(made("groups")[1])
     here, there = made(kind, coordinates=c)[0], made(kind)[0]
@@ -94,3 +95,24 @@ def test_pulled_back_it_is_the_same_function(kind):
     of_theta, of_eta = there.gradient(theta, eta)
     np.testing.assert_allclose(here.gradient(u, eta)[0], c.pullback(of_theta), atol=1e-8)
     np.testing.assert_allclose(here.gradient(u, eta)[1], of_eta, atol=1e-8)
+
+
+def test_a_funnel_is_along_the_coefficients_of_its_group_as_far_as_they_are_large():
+    """Beside the curvature by differences, where a precision is known by many coefficients."""
+    rng, n = np.random.default_rng(2), 80
+    group, unit = np.arange(2 * n) % 2, rng.uniform(0.5, 2.0, 2 * n)
+    scales = Groups(np.arange(2 * n), group, list("ab"), 0.7)
+    lam = np.array([2.0, 9.0])
+    given = GaussianPrior(lam[group] * unit, np.zeros(2 * n), unit)
+    joint, none = IntegratedJoint(scales, given), np.empty((1, 0))
+    theta = rng.standard_normal((1, 2 * n)) / np.sqrt(given.precision)
+    less = joint.funnels(theta, np.zeros(2 * n))
+    assert (less[0, group == 1] == 0).all()
+    assert (less[1, group == 0] == 0).all()
+    for k in (0, 1):
+        along = np.where(group == k, theta, 0.0)
+        ends = [joint.gradient(theta + s * 1e-3 * along, none)[0] @ along[0] for s in (1, -1)]
+        at = joint.integrated.mean(joint.distances(theta)[1])[0, k]
+        own = (lam[k] - at) * np.sum(unit * along**2)  # of the mean of the precision there
+        bend = float((ends[0] - ends[1])[0]) / 2e-3
+        np.testing.assert_allclose((less @ along[0])[k] ** 2, bend - own, rtol=0.05)
