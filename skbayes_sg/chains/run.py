@@ -322,6 +322,15 @@ def seconds(sampler: Sampler, target: Target, states: Sequence[State], length: L
     return min(times[1:] or times)
 
 
+def announced(what: str, time: float) -> list[str]:
+    """That something will take so many seconds on one core, if that is long."""
+    if not time > LONG:
+        return []
+    minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
+    remedy = "a smaller n_draws takes less, and n_jobs uses more cores"
+    return [f"{what} about {minutes} on one core; {remedy}"]
+
+
 def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:
     """Rows that these chains have read since their start."""
     n_rows = 0.0

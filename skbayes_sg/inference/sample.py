@@ -21,6 +21,7 @@ from skbayes_sg.chains.run import (
     DrawBlock,
     Execution,
     Length,
+    announced,
     cores,
     drawn,
     one_thread,
@@ -229,14 +230,8 @@ def until_enough(
     engine, target, posterior, n_draws, most, said = candidate
     while n_draws < drawn(before):  # of a fit that was killed after it went on
         n_draws = min(n_draws + n_draws // 2, most)
-    if (time := candidate.seconds_of(engine.steps(n_draws))) > LONG:
-        minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
-        said = [
-            *said,
-            f"the chains will take about {minutes} on one core; a smaller n_draws takes less, "
-            "and n_jobs uses more cores",
-        ]
-    warn(said, UserWarning)
+    time = candidate.seconds_of(engine.steps(n_draws))
+    warn([*said, *announced("the chains will take", time)], UserWarning)
     # single precision where double would fill the memory
     n_chains = sum(len(state.theta) for state in engine.states)
     large = 8 * n_chains * n_draws * posterior.all_columns.dim > bytes_to_keep()
@@ -255,10 +250,15 @@ def until_enough(
         more = min(n_draws + n_draws // 2, most)
         if run.n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
             return run
-        if candidate.seconds_of(engine.steps(more - n_draws)) > LONG:
+        further = candidate.seconds_of(engine.steps(more - n_draws))
+        if further > LONG:
             return run
         if callbacks.end_the_fit():
             return run._replace(n_wanted=more)
+        if time <= LONG:  # else it was said
+            told = announced("the chains do not agree yet, and will take", time + further)
+            warn(told, UserWarning)
+        time += further
         n_draws, execution = more, execution._replace(before=[chains])
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sklearn.base import clone
 
-from skbayes_sg.chains.run import cut_short, time_is_up
+from skbayes_sg.chains.run import Length, announced, cut_short, seconds, time_is_up
 from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
@@ -36,6 +36,7 @@ from skbayes_sg.priors.scales import OnePrecision, Scales
 from skbayes_sg.samplers import HMC
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, Need
 from skbayes_sg.samplers.target import Target
+from skbayes_sg.validation import warn
 
 
 def choose(options: Options, posterior: Posterior, plan: Plan) -> Choice:
@@ -93,6 +94,8 @@ def warm_up(start: Start, update: Update) -> tuple[Engine, Target]:
         n_steps = update.steps(engine, target)
         if n_steps == 0:
             break
+        if done == 0:
+            _announce(start, engine, target, n_steps)
         if time_is_up():
             cut_short("rounds of warm-up", done, update.rounds)
             break
@@ -113,6 +116,16 @@ def warm_up(start: Start, update: Update) -> tuple[Engine, Target]:
         engine, target = begin(start)
         engine = replace(engine, passes=engine.passes + passes)
     return engine, target
+
+
+def _announce(start: Start, engine: Engine, target: Target, n_steps: int) -> None:
+    """Say that warm-up and chains will take minutes: one round at least, and the first draws."""
+    n_chains = sum(len(state.theta) for state in engine.states)
+    dim = start.posterior.all_columns.dim
+    n_draws, _, _ = start.plan.n_draws(start.options, n_chains, dim)
+    steps = Length(n_draws, n_steps + engine.length.burn_in, engine.length.thin)
+    time = seconds(engine.sampler, target, engine.states, steps)
+    warn(announced("warm-up and chains will take at least", time), UserWarning)
 
 
 def prepare(

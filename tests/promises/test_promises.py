@@ -33,6 +33,8 @@ from skbayes_sg import (
     VariationalEM,
 )
 from skbayes_sg.chains.run import LONG
+from skbayes_sg.inference.one_mode import OneMode
+from skbayes_sg.inference.updates import AtMeans
 from skbayes_sg.priors import StudentT
 from skbayes_sg.samplers import SGFS, SGHMC, SGLD, UnderdampedLangevin
 
@@ -709,3 +711,41 @@ def test_a_long_fit_is_announced(monkeypatch):
     monkeypatch.setattr("skbayes_sg.inference.sample.seconds", lambda *given: LONG)
     with warnings.catch_warnings(action="error"):
         model.fit(X, y)
+
+
+def test_a_long_warm_up_is_announced_before_it_begins(monkeypatch):
+    """By its first round and the first draws."""
+    lengths = []
+    model = BayesianLogisticRegression(prior="horseshoe", n_draws=500, random_state=0)
+    X, y = np.random.default_rng(0).standard_normal((2, 3)), np.arange(2)
+
+    def burn(*given):
+        raise RuntimeError("no step was taken before")
+
+    monkeypatch.setattr(AtMeans, "burn", burn)
+    for time in (LONG, LONG + 1):
+        monkeypatch.setattr(
+            "skbayes_sg.inference.warm_up.seconds",
+            lambda *given, time=time: lengths.append(given[-1]) or time,
+        )
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with pytest.raises(RuntimeError, match="no step"):
+                model.fit(X, y)
+        said = "warm-up and chains will take at least about 1 minute on one core"
+        assert [said in str(one.message) for one in seen] == [True] * (time > LONG)
+    assert lengths[0].n_draws == 500
+    assert lengths[0].burn_in >= 128  # a round, and the burn-in
+
+
+def test_chains_that_go_on_for_long_say_so_once(monkeypatch):
+    model = BayesianLogisticRegression(random_state=0)
+    X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
+    monkeypatch.setattr("skbayes_sg.inference.sample.seconds", lambda *given: 25.0)
+    monkeypatch.setattr(OneMode, "is_enough", lambda plan, fit: False)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    said = [str(one.message) for one in seen if "the chains do not agree yet" in str(one.message)]
+    assert len(said) == 1
+    assert "will take about 1 minute on one core" in said[0]
