@@ -240,8 +240,9 @@ def _one_by_one(w: NDArray, h: NDArray) -> _Control:
     Some coordinates at a time: there are a dozen temporary arrays.
     """
     parts = np.array_split(np.arange(w.shape[1]), -(-w.size // elements_at_a_time()))
-    each = zip(*(_of_each(w[:, some], h[:, some]) for some in parts if len(some)), strict=True)
-    return _Control(*map(np.concatenate, each))
+    controls = [_of_each(w[:, some], h[:, some]) for some in parts if len(some)]
+    mean, of_mean, root, own, slope = map(np.concatenate, list(zip(*controls, strict=True))[:5])
+    return _Control(mean, of_mean, root, own, slope)
 
 
 def _of_each(w: NDArray, h: NDArray) -> _Control:
