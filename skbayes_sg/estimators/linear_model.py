@@ -511,7 +511,9 @@ class LinearModel(BayesianEstimator):
         reference : label or dict, optional
             For more than two classes: the class that the others are compared with. Or, by the name
             of a factor, the level that its others are compared with: their rows are then contrasts
-            with it, and the intercept is that of the level.
+            with it, and the intercept is that of the level. By default factors of fewer than five
+            levels are compared with their first one, as in the tables of most regressions; with
+            ``reference={}`` all levels have rows.
         positive : label, optional
             Of two classes, the one whose odds coefficients are of; by default ``classes_[1]``.
         rope : float or (float, float), optional

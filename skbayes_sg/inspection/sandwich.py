@@ -14,7 +14,7 @@ from skbayes_sg.data import Batch
 from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit, offset_of
 from skbayes_sg.inspection.drawing import OF_COEFFICIENTS, fitted_step
 from skbayes_sg.inspection.names import column_labels, labels_by
-from skbayes_sg.inspection.summary import as_asked, quantities, require_draws
+from skbayes_sg.inspection.summary import as_asked, first_levels, quantities, require_draws
 from skbayes_sg.inspection.table import table
 from skbayes_sg.inspection.under_draws import Given
 from skbayes_sg.linalg import FULL
@@ -134,6 +134,8 @@ def sandwich_summary(
     covariance = _covariance(estimator, data, counts, member)
 
     # rows of the table are linear in the parameters
+    if reference is None:
+        reference = first_levels(estimator)
     coefficients, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
     axes = as_asked(estimator, np.eye(estimator.model_.dim)[None], scaler, reference)[0][0]
     if hasattr(estimator, "_terms_beside"):  # an intercept is a part of thresholds

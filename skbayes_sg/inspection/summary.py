@@ -26,6 +26,7 @@ from skbayes_sg.validation import (
 
 FEWEST_DRAWS = 4  # of a chain, for R-hat of its halves
 _MANY_LEVELS = 50
+_FEW_LEVELS = 5  # of fewer the variance is hardly known (Gelman & Hill 2007, section 12.9)
 """Up to as many each have a row"""
 _FAR_PROBE = 2.0**30  # so far that the origin takes no digits of the unit
 _REMEDY = (
@@ -83,6 +84,8 @@ def of_coefficients(
     by_default = is_word(most, "auto")
     if most is not None and not by_default:
         require_integer("most", most, 1, ', "auto" or None')
+    if reference is None:
+        reference = first_levels(estimator)
     coefficients, features, logits = as_asked(estimator, estimator.draws_, scaler, reference)
     if is_turned(estimator, positive):
         coefficients = -coefficients
@@ -207,6 +210,20 @@ def compared_classes(estimator: Any, reference: Any, positive: Any) -> str | Non
         return f"against {'the mean over classes' if reference is None else reference}"
     first, second = classes[::-1] if is_turned(estimator, positive) else classes
     return f"{second} against {first}"
+
+
+def first_levels(estimator: Any) -> dict[str, Any] | None:
+    """The first level of each factor of so few levels that they are compared with it.
+
+    Neither such a factor's levels nor the intercept are known by themselves: a few levels say next
+    to nothing of the mean of all that there could be, about which they are drawn. Their differences
+    are known.
+    """
+    design = estimator._design
+    if design is None or not estimator.fit_intercept:
+        return None
+    few = [each for each in design.factors.values() if 1 < len(each.levels) < _FEW_LEVELS]
+    return {factor.name: factor.levels[0] for factor in few} or None
 
 
 def as_asked(
