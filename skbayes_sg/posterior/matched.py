@@ -51,7 +51,9 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     n = len(flat)
     if n < fewest(1):
         return None
-    x = target.coordinates.transform(flat)
+    x, in_pairs = target.coordinates.transform(flat), _has_pairs(n, dim)
+    if not in_pairs:  # of many parameters each such array has hundreds of megabytes
+        del flat
     h = gradients(target, x)
     centre, spread = x.mean(axis=0), x.std(axis=0)
     if not (np.isfinite(h).all() and (spread > 0).all()):
@@ -59,18 +61,19 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     w = x - centre
     w /= spread
     h *= spread
-    del x  # of many parameters each such array has hundreds of megabytes
+    del x
     try:
-        control = _of_all_pairs(w, h) if _has_pairs(n, dim) else _one_by_one(w, h)
-        if control.root.ndim == 2:
+        control = _of_all_pairs(w, h) if in_pairs else _one_by_one(w, h)
+        if in_pairs:
             control = _together(w, h, control)
     except np.linalg.LinAlgError:
         return None
-    moved, batches = control.moved(w), None
-    if control.root.ndim == 2:
+    batches = None
+    if in_pairs:
         starts = starts_of(n_chains, n_draws, batches_a_chain(n_chains, n_draws))
         batches = control.batches(flat, w, h, starts)
-    del flat, w, h
+    del h
+    moved = control.moved(w)
     moved *= spread
     moved += centre
     with np.errstate(over="ignore", invalid="ignore"):
