@@ -7,16 +7,17 @@ differ in their level and in the gain from an hour. Some have sent two pupils
 and some fifty. What is known about each school? And what should be expected
 from the pupils of a school without any result yet?
 
-Mixed models answer with random intercepts and slopes. Here these are two
-groups of columns, one column for each school in each, and the standard
-deviation of each group is sampled with its coefficients. The data are
-simulated, so that the truth is known.
+Mixed models answer with random intercepts and slopes. The column of schools is
+a **factor**: each school has an intercept and a slope, and the standard
+deviation of each kind is sampled with them. The data are simulated, so that
+the truth is known.
 """
 
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from skbayes_sg import BayesianLinearRegression
+from skbayes_sg.inspection import totals
 
 ORANGE, BLUE = "#D55E00", "#0072B2"
 SD = {"school": 6.0, "slope": 1.5, "noise": 5.0}
@@ -40,7 +41,8 @@ def pupils_of(sizes):
     slope = GAIN + own["slope"][school]
     mean = LEVEL + own["school"][school] + slope * hours
     score = rng.normal(mean, SD["noise"])
-    return pd.DataFrame({"school": school, "hours": hours}), score, truth
+    rows = pd.DataFrame({"school": [f"S{k}" for k in school], "hours": hours})
+    return rows.astype({"school": "category"}), score, truth
 
 
 sizes = np.sort(np.exp(rng.uniform(np.log(2), np.log(50), 40)).astype(int))
@@ -49,29 +51,19 @@ print(f"{len(pupils)} pupils of {len(sizes)} schools", end=", ")
 print(f"{sizes.min()} to {sizes.max()} in each")
 
 # %%
-# Two groups of columns
-# ---------------------
-# One column for each school is 1 for its pupils, and one has their hours. The
-# hours stand in the table by themselves, too: their coefficient is the slope
-# of all schools, and those of the group are deviations from it.
+# The model
+# ---------
+# A column of categories is a factor by its type. ``("hours", "school")`` gives
+# each school a slope too. The slope of hours is that of all schools, and
+# ``"flat"`` says that it is not shrunken; those of schools are deviations
+# from it.
 
-
-def columns_of(pupils):
-    """Hours, and for each school of the fit an intercept and a slope."""
-    of = {k: (pupils["school"] == k).astype(float) for k in range(len(sizes))}
-    school = pd.DataFrame(of).add_prefix("school ")
-    slope = pd.DataFrame(of).mul(pupils["hours"], axis=0).add_prefix("slope ")
-    return pd.concat([pupils[["hours"]], school, slope], axis=1)
-
-
-X = columns_of(pupils)
-groups = {name: [c for c in X if c.startswith(name)] for name in truth}
-model = BayesianLinearRegression(prior_groups=groups, n_draws=1000)
-model.set_params(random_state=0).fit(X, score)
-spread = model.summary(groups=True).loc[["school", "slope"]]
+groups = {"hours": "flat", ("hours", "school"): "own"}
+model = BayesianLinearRegression(prior_groups=groups, random_state=0)
+model.fit(pupils, score)
+spread = model.summary(groups=True)
 print(spread[["n_coefficients", "mean", "eti95_lb", "eti95_ub"]].round(2))
-noise = np.sqrt(model.noise_variance_)
-print(f"noise {noise:.2f}, slope of all {model.coef_[0]:.2f}")
+print(model.summary().loc[["hours", "intercept"]].iloc[:, :4].round(2))
 
 # %%
 # Shrinkage
@@ -83,17 +75,19 @@ print(f"noise {noise:.2f}, slope of all {model.coef_[0]:.2f}")
 
 alone = np.full((len(sizes), 2), np.nan)
 for k in range(len(sizes)):
-    of_school = pupils["school"] == k
+    of_school = pupils["school"] == f"S{k}"
     hours = pupils.loc[of_school, "hours"]
     gain, level = np.polyfit(hours, score[of_school], 1)
     alone[k] = level, gain
-coef = pd.Series(model.coef_, model.feature_names_in_)
-shift = {"school": model.intercept_, "slope": coef["hours"]}
+table = model.summary()["mean"]
+shift = {"school": table["intercept", ""], "slope": table["hours", ""]}
+of = {"school": table["school"], "slope": table["hours:school"]}
 true_mean = {"school": LEVEL, "slope": GAIN}
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
-for ax, name, by_itself in zip(axes, groups, alone.T, strict=True):
-    own = coef[groups[name]].to_numpy() + shift[name]
+for ax, name, by_itself in zip(axes, of, alone.T, strict=True):
+    own = of[name][[f"S{k}" for k in range(len(sizes))]].to_numpy()
+    own = own + shift[name]
     right = truth[name] + true_mean[name]
     ax.vlines(sizes, by_itself, own, color="0.85", linewidth=1, zorder=0)
     ax.plot(sizes, by_itself, "s", color=ORANGE, markersize=4, label="alone")
@@ -115,40 +109,38 @@ plt.show()
 # %%
 # A new school
 # ------------
-# Its pupils have zeros in all columns of schools, and their hours in the
-# column of hours. That a school is new does not mean that it is average: its
-# intercept and its slope are drawn from the distributions of all schools,
-# whose standard deviations the fit has sampled. The prediction is that of an
-# average school, and the interval is wide. With ``new_levels="zero"`` the
-# school would be taken for an average one.
+# Any name that the fit never saw is a new school. That it is new does not mean
+# that it is average: its intercept and its slope are drawn from the
+# distributions of all schools, whose standard deviations the fit has sampled.
+# The prediction is that of an average school, and the interval is wide. With
+# ``new_levels="zero"`` the school would be taken for an average one.
 
-new = pd.DataFrame({"school": -1, "hours": np.linspace(-4, 4, 41)})
-rows = columns_of(new)
+rows = pd.DataFrame({"school": "new", "hours": np.linspace(-4, 4, 41)})
 mean = model.predict(rows)
 sampled = model.predict_interval(rows)
 zero = model.set_params(new_levels="zero").predict_interval(rows)
 model.set_params(new_levels="sample")
-largest = columns_of(new.assign(school=len(sizes) - 1))
+largest = rows.assign(school=f"S{len(sizes) - 1}")
 seen = model.predict_interval(largest)
 
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for k in range(len(sizes)):
     slope = GAIN + truth["slope"][k]
-    line = LEVEL + truth["school"][k] + slope * new["hours"]
-    ax.plot(4 + new["hours"], line, color="0.7", linewidth=0.7, zorder=0)
+    line = LEVEL + truth["school"][k] + slope * rows["hours"]
+    ax.plot(4 + rows["hours"], line, color="0.7", linewidth=0.7, zorder=0)
 ax.plot([], [], color="0.7", linewidth=0.7, label="true lines of schools")
 for ends, style, colour, name in (
     (sampled, "-", BLUE, "pupil of a new school"),
     (zero, "--", ORANGE, 'new_levels="zero"'),
 ):
-    ax.plot(4 + new["hours"], ends, style, color=colour)
+    ax.plot(4 + rows["hours"], ends, style, color=colour)
     ax.plot([], [], style, color=colour, label=name)
-ax.plot(4 + new["hours"], mean, color=BLUE, linewidth=3, label="prediction")
+ax.plot(4 + rows["hours"], mean, color=BLUE, linewidth=3, label="prediction")
 ax.set(xlabel="hours", ylabel="score", title="95 % intervals")
 ax.legend(frameon=False, loc="upper left", fontsize="small")
 plt.show()
 for hours in (0, 4, 8):
-    at = np.flatnonzero(new["hours"] == hours - 4).item()
+    at = np.flatnonzero(rows["hours"] == hours - 4).item()
     for name, ends in (("new school", sampled), ("largest", seen)):
         print(f"{hours} hours, {name:10} {ends[at].round(1)}")
 
@@ -156,13 +148,27 @@ for hours in (0, 4, 8):
 # Coverage
 # --------
 # Four hundred other schools, ten pupils each. Pupils of one school share its
-# line, so that they are counted as one for the error of the share.
+# line, so that they are counted as one for the error of the share. Each new
+# name has a draw of its own, the same for all of its pupils, so that sums over
+# new schools are right too: here over the pupils of five.
 
 others, came, _ = pupils_of(np.full(400, 10))
-rows = columns_of(others.assign(school=-1))
+others["school"] = "other " + others["school"].astype(str)
+
+
+def shown(what, within):
+    """Share of rows within, and its error over schools."""
+    error = within.std(ddof=1) / len(within) ** 0.5
+    print(f"{what:22} {within.mean():.1%} ± {error:.1%} within 95 %")
+
+
 for choice in ("sample", "zero"):
-    low, high = model.set_params(new_levels=choice).predict_interval(rows).T
+    low, high = model.set_params(new_levels=choice).predict_interval(others).T
     within = ((low < came) & (came < high)).reshape(400, 10).mean(axis=1)
-    error = within.std(ddof=1) / 400**0.5
-    share = f"{within.mean():.1%} ± {error:.1%}"
-    print(f"{choice:6} {share} within 95 % intervals")
+    shown(f'pupils, "{choice}"', within)
+model.set_params(new_levels="sample")
+five = np.repeat(np.arange(80), 50)
+table = totals(model, others, by=five)
+total = np.bincount(five, came)
+low, high = table[["eti95_lb", "eti95_ub"]].to_numpy().T
+shown("sums over five schools", (low < total) & (total < high))
