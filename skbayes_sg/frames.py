@@ -158,7 +158,9 @@ def cells_of(values: Any) -> tuple[NDArray, NDArray]:
     """The cells of a column of any library, or of an array, and which are missing; (n_rows,)."""
     column = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(column, nw.Series):
-        cells, missing = column.to_numpy(), column.is_null().to_numpy().astype(bool)
+        missing = column.is_null().to_numpy().astype(bool)
+        # pyarrow cannot take cells of a dictionary without words
+        cells = np.full(len(missing), None) if missing.all() else column.to_numpy()
     else:
         cells = np.asarray(values)
         missing = np.frompyfunc(_is_missing, 1, 1)(cells).astype(bool)
@@ -236,7 +238,15 @@ def _is_missing(cell: Any) -> bool:
 def _frame(X: Any) -> Any:
     if isinstance(X, np.ndarray):  # narwhals takes longer to see that than to predict a row
         return None
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = list(X.columns)
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"X has several columns with the name {twice!r}, and what is said of one by name would "
+            "be said of both; rename or drop one"
+        ) from None
     return frame if isinstance(frame, nw.DataFrame) else None
 
 

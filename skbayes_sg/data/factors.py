@@ -284,8 +284,14 @@ class Design:
 
 
 def labels_of(X: Any, column: int) -> list[Any]:
-    """The level of each row, as values of Python."""
+    """The level of each row, as values of Python.
+
+    A decimal number is the same level in any precision, as 0.1 is.
+    """
     found, missing = frames.cells_of(frames.column(X, column))
+    if found.dtype.kind == "f" and found.itemsize < 8:
+        different, number = np.unique(found, return_inverse=True)
+        found = different.astype(str).astype(np.float64)[number]
     labels = found.tolist()
     for row in np.flatnonzero(missing):
         labels[row] = MISSING

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from scipy import stats
+from sklearn import config_context
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -26,7 +27,9 @@ from skbayes_sg import (
     BayesianRobustRegressor,
     CoefficientsDisplay,
     DRBMClassifier,
+    callbacks,
     inspection,
+    trusted_types,
 )
 from skbayes_sg.inspection import average_effects, totals
 
@@ -138,6 +141,81 @@ def test_what_is_made_of_a_fit_knows_the_factors():
     again.fit(COLUMNS, NUMBERS)  # another design
     assert again.factors_ == {}
     assert again.predict(COLUMNS).shape == (N,)
+
+
+@quick
+def test_files_and_warm_starts_know_the_factors(tmp_path):
+    io = pytest.importorskip("skops.io")
+    model = BayesianLinearRegression(**SHORT).fit(ROWS, NUMBERS)
+    twin = io.loads(io.dumps(model), trusted=trusted_types())
+    np.testing.assert_array_equal(twin.predict(NEW), model.predict(NEW))
+    checkpoint = callbacks.Checkpoint(tmp_path / "fit.npz", every=1e-9)
+    cut = BayesianLinearRegression(**SHORT).set_callbacks(callbacks.TimeLimit(1e-9), checkpoint)
+    with warnings.catch_warnings(action="ignore"):
+        cut.fit(ROWS, NUMBERS)
+    assert cut.draws_.shape[1] < model.draws_.shape[1]
+    again = BayesianLinearRegression(**SHORT).set_callbacks(checkpoint).fit(ROWS, NUMBERS)
+    np.testing.assert_array_equal(again.draws_, model.draws_)
+    halves = BayesianLinearRegression(**(SHORT | {"n_draws": 20}), warm_start=True)
+    halves.fit(ROWS, NUMBERS).set_params(n_draws=20).fit(ROWS, NUMBERS)
+    assert halves.factors_["city"].levels == model.factors_["city"].levels
+
+
+@quick
+def test_folds_without_a_level_predict_it_as_a_new_one():
+    """Each fold leaves out all rows of some levels."""
+    model = BayesianLinearRegression(**SHORT)
+    each = cross_validate(
+        model, ROWS, NUMBERS, groups=MEMBER, cv=GroupKFold(3), return_estimator=True
+    )
+    assert np.isfinite(each["test_score"]).all()
+    seen = [set(one.factors_["city"].levels) for one in each["estimator"]]
+    assert all(len(levels) < LEVELS for levels in seen)
+    assert set.union(*seen) == set(CITY)
+    refusing = model.set_params(new_levels="refuse")
+    with pytest.raises(ValueError, match="'city' that the fit did not see"):
+        cross_validate(
+            refusing, ROWS, NUMBERS, groups=MEMBER, cv=GroupKFold(3), error_score="raise"
+        )
+
+
+@quick
+def test_metadata_goes_with_frames_of_factors():
+    years = 1 + np.arange(N) % 2
+    with config_context(enable_metadata_routing=True):
+        model = BayesianPoissonRegressor(**SHORT).set_fit_request(exposure=True)
+        model.set_score_request(exposure=True)
+        found = cross_validate(
+            model, ROWS, COUNTS, cv=2, params={"exposure": years}, return_estimator=True
+        )
+    half = np.arange(N) >= N // 2
+    alone = BayesianPoissonRegressor(**SHORT).fit(ROWS[half], COUNTS[half], exposure=years[half])
+    np.testing.assert_array_equal(found["estimator"][0].draws_, alone.draws_)
+
+
+@quick
+def test_decimal_levels_are_the_same_in_any_precision():
+    tenths = MEMBER / 10
+    for dtype, other in ((np.float32, np.float64), (np.float64, np.float32)):
+        model = BayesianLinearRegression(categorical_features=[1], new_levels="refuse", **SHORT)
+        model.fit(np.column_stack([AGE, tenths]).astype(dtype), NUMBERS)
+        model.predict(np.column_stack([AGE, tenths]).astype(other))
+        assert model.coef_names_[2] == "x1[0.1]"
+
+
+@quick
+def test_missing_cells_of_a_dictionary_without_words_are_new(fitted):
+    arrow = pytest.importorskip("pyarrow")
+    nothing = arrow.array([None, None], arrow.string()).dictionary_encode()
+    rows = arrow.table({"city": nothing, "age": [0.0, 0.0]})
+    np.testing.assert_array_equal(fitted.predict(rows), fitted.predict(NEW[3:4])[[0, 0]])
+
+
+def test_columns_of_the_same_name_are_refused():
+    twice = ROWS.assign(town=ROWS["city"]).rename(columns={"town": "city"})
+    for rows in (twice, twice[["city"]], ROWS[["age", "age"]]):
+        with pytest.raises(ValueError, match=r"several columns with the name '(city|age)'"):
+            BayesianLinearRegression().fit(rows, NUMBERS)
 
 
 # -- which columns share a precision --------------------------------------------------------------
