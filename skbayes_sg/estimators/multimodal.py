@@ -365,7 +365,7 @@ def follow(estimator: Any, posterior: Posterior, attributes: dict[str, Any]) -> 
     stream = stream.chunk(posterior)
     options = options._replace(least=RunLength(0, 1))  # that of chains in modes is for a fit
     burn_in, thin = options.length(stream.run_length())
-    if fresh:
+    if fresh and burn_in > 0:
         warn(
             f"partial_fit: the first {burn_in} steps of {stream.sampler.rows_per_step} "
             "rows are burn-in (set burn_in); until then predictions use one point, not a "

@@ -24,6 +24,7 @@ def remedies():
             said = any("; " in word for word in words if word)
             if said and not (words[0] or "").startswith("; "):
                 pattern = "".join(".*" if word is None else re.escape(word) for word in words)
+                pattern = re.sub(r"\\{[^{}]*\\}", ".*", pattern)  # of `format`
                 yield path.relative_to(ROOT).as_posix(), raised, pattern
 
 
