@@ -26,7 +26,6 @@ from skbayes_sg.inference.precision import (
     estimate_precision,
     precision_beside,
 )
-from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.base import Classification
 from skbayes_sg.models.predictor import Predictor
@@ -230,9 +229,8 @@ class Stream:
         if sampled is None or not has_matrix(len(given.mean)) or not tells:
             return given
         beside = MarginalScales(sampled.scales, given, now.held_prior)
-        mean, covariance = beside.over(sampled.centre, sampled.width)
         try:
-            operator = Dense(covariance).inverse()
+            mean, operator = beside.over(sampled.centre, sampled.width)
         except np.linalg.LinAlgError:
             return given
         if isinstance(given, NormalInverseGammaPrior):

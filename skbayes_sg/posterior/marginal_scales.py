@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
+from skbayes_sg.linalg import Dense
 from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import Scales
 
@@ -35,22 +36,33 @@ class MarginalScales:
 
     def __init__(self, scales: Scales, distribution: Distribution, prior: Prior) -> None:
         self._scales, n = scales, distribution.operator.dim
-        self._unit = scales.weights(prior)[:n]
-        away = np.where(self._unit > 0, distribution.mean[:n] - prior.mean[:n], 0.0)
+        unit = scales.weights(prior)[:n]
+        self._shrunken, self._others = np.flatnonzero(unit > 0), np.flatnonzero(unit == 0)
+        self._unit, self._dim = unit[self._shrunken], n
         precision = distribution.operator.dense()
-        self._slope = precision @ away
-        self._free = precision - np.diag(scales.members(prior)[0][:n])
-        self._centre = distribution.mean[:n] - away
+        away = (distribution.mean[:n] - prior.mean[:n])[self._shrunken]
+        both = np.ix_(self._shrunken, self._shrunken)
+        # What is not shrunken is eliminated: an intercept is tied to columns far from zero, and
+        # beside it the rows know their coefficients by the difference of large numbers.
+        across = precision[np.ix_(self._others, self._shrunken)]
+        self._alone = precision[np.ix_(self._others, self._others)]
+        self._tied = cho_solve(cho_factor(self._alone, lower=True), across)
+        marginal = precision[both] - across.T @ self._tied
+        self._slope = marginal @ away
+        self._free = marginal - np.diag(scales.members(prior)[0][self._shrunken])
+        self._centre = distribution.mean[:n].copy()
+        self._centre[self._shrunken] -= away
+        self._centre[self._others] += self._tied @ away
         self._noise = None
         if distribution.noise is not None:
             shape, rate = distribution.noise
             self._noise = shape, rate + 0.5 * float(self._slope @ away)
 
     def _solved(self, ell: NDArray) -> tuple[NDArray, NDArray, NDArray, float]:
-        """Precisions, covariance and mean of the parameters under ell, and log det C."""
-        lam = np.zeros_like(self._unit)
-        block = self._scales.block
-        lam[block] = np.exp(ell)[self._scales.group] * self._unit[block]
+        """Precisions, covariance and mean of the shrunken parameters under ell, and log det C."""
+        every = np.zeros(self._dim)
+        every[self._scales.block] = np.exp(ell)[self._scales.group]
+        lam = every[self._shrunken] * self._unit
         factor = cho_factor(self._free + np.diag(lam), lower=True)
         covariance = cho_solve(factor, np.eye(len(lam)))
         log_det = 2 * float(np.log(factor[0].diagonal()).sum())
@@ -73,7 +85,10 @@ class MarginalScales:
         return value, scales.slope(eta, self._grouped(each[None]))[0]
 
     def _grouped(self, each: NDArray) -> NDArray:
-        return self._scales.summed(each[:, self._scales.block])
+        """Sums over the coefficients of each group, of numbers of the shrunken ones."""
+        every = np.zeros((len(each), self._dim))
+        every[:, self._shrunken] = each
+        return self._scales.summed(every[:, self._scales.block])
 
     def mode(self, start: NDArray) -> NDArray:
         """The most probable eta (K,), from a start (1, K)."""
@@ -91,8 +106,9 @@ class MarginalScales:
         lam, covariance, mean, _ = self._solved(scales.log_precisions(at)[0])
         factor = self._of_energy(0.5 * float(mean @ self._slope))[1]
         squares = 0.5 * lam * (covariance.diagonal() + factor * mean**2)
-        group = np.full(len(lam), -1)
+        group = np.full(self._dim, -1)
         group[scales.block] = scales.group
+        group = group[self._shrunken]
         both = lam * mean
         pairs = (
             0.5 * np.outer(lam, lam) * covariance**2 + factor * np.outer(both, both) * covariance
@@ -103,15 +119,19 @@ class MarginalScales:
         curvature = of_ell @ slopes**2 + scales.hyperprior_curvature(at)
         return 1 / np.sqrt(np.maximum(curvature, 0.1))  # within three natural logarithms
 
-    def over(self, eta: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
-        """Mean and covariance of the parameters over all eta, from about their mode and widths.
+    def over(self, eta: NDArray, width: NDArray) -> tuple[NDArray, Dense]:
+        """Mean and precision of the parameters over all eta, from about their mode and widths.
 
         One eta varies at a time: what several of them add to the moments is summed. With a noise
-        variance the covariance is in units of its mean under eta.
+        variance the precision is in units of 1 / its mean under eta.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the moments are no covariance.
         """
-        here = self._moments(eta)
-        mean, covariance, value, noise = here
-        more_mean, more = np.zeros_like(mean), np.zeros_like(covariance)
+        mean, covariance, value, noise = self._moments(eta)
+        middle, spread, inner = mean.copy(), covariance.copy(), 1.0
         for k in range(len(eta)):
             points = np.repeat(eta[None], len(_ALONG), axis=0)
             points[:, k] += _ALONG * width[k]
@@ -119,22 +139,41 @@ class MarginalScales:
             share = np.exp(np.array([one[2] for one in each]) - value)
             share /= share.sum()
             means = np.array([one[0] for one in each])
-            middle = share @ means
-            more_mean += middle - mean
-            away = means - middle
-            more += (away.T * share) @ away / noise
+            along = share @ means
+            middle += along - mean
+            away = means - along
+            spread += (away.T * share) @ away / noise
             for part, one in zip(share, each, strict=True):
-                more += part * (one[3] / noise * one[1] - covariance)
-        return mean + more_mean, covariance + more
+                spread += part * (one[3] / noise * one[1] - covariance)
+                inner += part * (one[3] / noise - 1)
+        return self._of_all(middle, Dense(spread).inverse().dense(), inner)
+
+    def _of_all(self, mean: NDArray, precision: NDArray, inner: float) -> tuple[NDArray, Dense]:
+        """Mean and precision of all parameters from those of the shrunken ones.
+
+        Given these the others are normal around a linear function of them; their variance is
+        `inner` times that under the distribution.
+        """
+        shrunken, others, found = self._shrunken, self._others, self._centre.copy()
+        found[shrunken] += mean
+        found[others] -= self._tied @ mean
+        alone = self._alone / inner
+        across = alone @ self._tied
+        joint = np.empty((self._dim, self._dim))
+        joint[np.ix_(shrunken, shrunken)] = precision + self._tied.T @ across
+        joint[np.ix_(others, shrunken)] = across
+        joint[np.ix_(shrunken, others)] = across.T
+        joint[np.ix_(others, others)] = alone
+        return found, Dense(joint)
 
     def _moments(self, eta: NDArray) -> tuple[NDArray, NDArray, float, float]:
-        """Mean and covariance given eta, log density of eta, and what noise variances go with."""
+        """Of the shrunken parameters mean and covariance given eta, its log density, the noise."""
         ell = self._scales.log_precisions(eta[None])[0]
         _, covariance, mean, log_det = self._solved(ell)
         energy = 0.5 * float(mean @ self._slope)
         value = self._of_energy(energy)[0] + float(self._scales.log_density(eta[None])[0])
         noise = 1.0 if self._noise is None else (self._noise[1] - energy) / (self._noise[0] - 1)
-        return self._centre + mean, covariance, value - 0.5 * log_det, noise
+        return mean, covariance, value - 0.5 * log_det, noise
 
     def known(self, precisions: NDArray) -> NDArray:
         """What the data know of the coefficients of each group, as a number of them."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skbayes_sg import BayesianLinearRegression, BayesianRobustRegressor
 from skbayes_sg.models import Linear
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.conjugate import Quadratic
@@ -88,3 +89,19 @@ def test_the_density_in_units_of_the_noise_has_its_gradient(noise_variance):
         expected = expected + 0.5 * 5 * at[:, -1]
     found = target.logdensity_and_grad(theta)[0]
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("far", [1e4, 1e5])
+@pytest.mark.parametrize("cls", [BayesianLinearRegression, BayesianRobustRegressor])
+@pytest.mark.parametrize("groups", [None, {"a": [0, 1], "levels": [2, 3, 4]}])
+def test_columns_far_from_zero_leave_the_precisions_of_a_stream(cls, groups, far):
+    """An intercept is tied to them, by which rows know coefficients as small differences."""
+    rng = np.random.default_rng(7)
+    numbers, levels = rng.standard_normal((120, 2)), np.eye(3)[np.arange(120) % 3]
+    y = numbers @ [1.0, -0.5] + levels @ [1.0, 0.0, -0.6] + rng.standard_normal(120)
+    near, shifted = (cls(prior_groups=groups, random_state=0) for _ in range(2))
+    for rows in np.split(np.arange(120), 3):
+        near.partial_fit(np.column_stack([numbers, levels])[rows], y[rows])
+        shifted.partial_fit(np.column_stack([numbers + far, levels])[rows], y[rows])
+    np.testing.assert_allclose(shifted.coef_, near.coef_, atol=1e-3)
+    np.testing.assert_allclose(shifted.coef_std_, near.coef_std_, rtol=1e-3)
