@@ -35,6 +35,8 @@ from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import Need
 
+THROWN_RATIO = 2.0
+"""Stein ratio of chains that left the region in which the expansion of their target serves."""
 _ALONG = 0.02  # of them: relu units bend at single points, which longer steps find more evenly
 _FEWEST_ROWS = 1000  # on which columns are looked at
 _OUTPUTS = 1 << 22  # of rows, along the lines of all columns, for which they are looked at

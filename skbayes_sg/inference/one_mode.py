@@ -157,7 +157,12 @@ class OneMode(Plan):
         return figures
 
     def is_enough(self, fit: Fit) -> bool:
-        return diagnose.is_enough(fit.figures)
+        """Also where steps without a Metropolis test threw chains out: the next sampler runs."""
+        assert fit.engine is not None
+        sampler = fit.engine.sampler
+        adjusted = sampler.rejects or sampler.asked_for
+        thrown = not adjusted and fit.figures["stein_ratio"] >= diagnose.THROWN_RATIO
+        return thrown or diagnose.is_enough(fit.figures)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution | Deferred[Distribution]:
         """As if all rows were one chunk of a stream.

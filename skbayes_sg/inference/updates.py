@@ -23,6 +23,7 @@ from skbayes_sg.chains.run import (
     rows_touched,
     start_chains,
 )
+from skbayes_sg.inference.diagnose import THROWN_RATIO
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.precision import (
     BOUNDS,
@@ -318,7 +319,7 @@ class ByEM(Update):
         if burnt.anchor is not None and isinstance(near, LowRank):
             initial = InitialPoint(burnt.anchor.theta, None, near)
         # the Stein ratio of chains that left the region in which the anchor serves
-        thrown = burnt.anchor is not None and not np.max(found.stein) < 2.0
+        thrown = burnt.anchor is not None and not np.max(found.stein) < THROWN_RATIO
         if thrown and start.choice is self._first and not start.choice.given:
             self._anchor = None
             return replace(start.with_fallback(THROWN), initial=initial)

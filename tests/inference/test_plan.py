@@ -1,11 +1,13 @@
 """What a fit prepares: seeds, samplers, and what a question may not change."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from skbayes_sg import BayesianLogisticRegression, BayesianMLPClassifier
+from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.samplers import SGFS, SGLD, PolynomialDecay
 
 SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 20, "thin": 1}
@@ -21,6 +23,17 @@ def data():
 
 def position(random_state):
     return random_state.get_state()[2]
+
+
+@pytest.mark.parametrize(("stein", "enough"), [(2.5, True), (1.9, False)])
+def test_chains_that_were_thrown_out_do_not_go_on(data, stein, enough):
+    """They disagree; steps with a Metropolis test, and those that were asked for, may go on."""
+    figures = {"r_hat_max": 1.2, "r_hat_limit": 1.05, "ess_min": 90.0, "ess_tail_min": 80.0}
+    figures |= {"stein_ratio": stein}
+    for sampler, expected in ((None, enough), ("hmc", False), ("sgld", False)):
+        model = BayesianLogisticRegression(sampler, random_state=0, **SHORT, prior_precision=1.0)
+        fit = replace(model.fit(*data)._fit, figures=figures)
+        assert OneMode().is_enough(fit) == expected
 
 
 def test_a_resumed_fit_takes_no_numbers_from_random_state(data):
