@@ -12,6 +12,8 @@ fits          BayesianLogisticRegression on standardised columns, beside Logisti
               columns and coefficients N(0, .05^2), and "text" has 80 words a row, drawn from Zipf's
               law and weighted by tf-idf. "passes" are gradients of all rows over all chains, and
               "ESS" is that of the parameter that mixes worst.
+cliffs        Data as tame as can be, beside nothing: 100,000 rows with 500 random intercepts under
+              three likelihoods, with sixteen events, and 5,000 rows of 60 classes.
 predictions   `predict_proba` of 5,000 digits, beside LogisticRegression's; of 2,000,000 rows of 30
               columns in a .npy file; `score` of 3,000,000 rows on two workers of dask over the fit.
 tables        `average_effects` of a factor of 60 levels, 1,200 rows and five classes; two-way
@@ -30,6 +32,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +52,12 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.common.datasets import million
 from benchmarks.common.harness import RESULTS, Claim, Report, benchmark
 from benchmarks.common.timing import in_turn, median
-from skbayes_sg import BayesianLogisticRegression, inspection
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    inspection,
+)
 
 Data = tuple[NDArray, NDArray]
 SIMULATED = ((100, 4, 2), (300, 10, 2), (1000, 20, 2), (2000, 40, 2), (5000, 60, 2), (2000, 20, 20))
@@ -76,6 +84,11 @@ SECONDS = {
     "predict_proba, 2,000,000 rows on disk": 2.0,
     "effects of 60 levels": 2.0,
     "partial dependence of a pair": 3.0,
+    "cliff: 500 intercepts, logistic": 4.0,
+    "cliff: 500 intercepts, Poisson": 5.0,
+    "cliff: 500 intercepts, linear": 2.0,
+    "cliff: 16 events": 3.0,
+    "cliff: 60 classes": 15.0,
 }
 
 
@@ -146,9 +159,61 @@ def of_fit(name: str, X: NDArray, y: NDArray, repeats: int) -> dict:
     model, other = BayesianLogisticRegression(random_state=0), LogisticRegressionCV()
     other.set_params(max_iter=10_000)
     row = beside(name, lambda: model.fit(X, y), lambda: other.fit(X, y), repeats)
-    found = model.diagnostics_
-    sampler = type(model.sampler_).__name__
-    row |= {"sampler": sampler, "passes": round(model.n_passes_), "ESS": found["ess_min"]}
+    return row | sampled(model)
+
+
+def cliffs() -> dict[str, Callable[[], tuple]]:
+    """Models and data whose default fits took tens of seconds where neighbours take one."""
+    logistic, poisson = BayesianLogisticRegression, BayesianPoissonRegressor
+    return {
+        "cliff: 500 intercepts, logistic": lambda: intercepts(logistic),
+        "cliff: 500 intercepts, Poisson": lambda: intercepts(poisson),
+        "cliff: 500 intercepts, linear": lambda: intercepts(BayesianLinearRegression),
+        "cliff: 16 events": events,
+        "cliff: 60 classes": lambda: (BayesianLogisticRegression(), *classes(60)),
+    }
+
+
+def intercepts(kind: type, n: int = 100_000, n_levels: int = 500) -> tuple:
+    """Three columns, and a column of few ones for each level."""
+    rng = np.random.default_rng(0)
+    X, level = rng.standard_normal((n, 3)), rng.integers(n_levels, size=n)
+    eta = X @ [0.5, -0.3, 0.1] + rng.normal(0, 0.5, n_levels)[level]
+    ones = sparse.csr_matrix((np.ones(n), (np.arange(n), level)), (n, n_levels))
+    if kind is BayesianLogisticRegression:
+        y = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(int)
+    else:
+        y = eta + rng.standard_normal(n) if "Linear" in kind.__name__ else rng.poisson(np.exp(eta))
+    model = kind(prior_groups={"level": list(range(3, 3 + n_levels))})
+    return model, sparse.hstack([sparse.csr_matrix(X), ones]).tocsr(), y
+
+
+def events(n: int = 100_000) -> tuple:
+    """Ten columns, and a probability of a ten thousandth and less."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 10))
+    eta = X @ rng.normal(0, 0.4, 10) - 9.3
+    return BayesianLogisticRegression(), X, (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(int)
+
+
+def classes(k: int, n: int = 5000) -> Data:
+    """Five columns, with a coefficient for each class."""
+    rng = np.random.default_rng(0)
+    X, coef = rng.standard_normal((n, 5)), rng.standard_normal((k, 5))
+    return X, (X @ coef.T + rng.gumbel(size=(n, k))).argmax(axis=1)
+
+
+def of_cliff(name: str, model: Any, X: Any, y: NDArray, repeats: int) -> dict:
+    """A default fit."""
+    model.set_params(random_state=0)
+    row = beside(name, lambda: model.fit(X, y), None, repeats)
+    return row | sampled(model)
+
+
+def sampled(model: Any) -> dict:
+    """By what, and how well."""
+    found, sampler = model.diagnostics_, type(model.sampler_).__name__
+    row = {"sampler": sampler, "passes": round(model.n_passes_), "ESS": found["ess_min"]}
     return row | {"R-hat": found["r_hat_max"], "draws": model.draws_[..., 0].size}
 
 
@@ -248,6 +313,8 @@ def main(report: Report, only: list[str] | None = None, repeats: int = 5) -> Non
         name: lambda name=name, data=data: of_fit(name, *data(), repeats)
         for name, data in fits().items()
     }
+    for name, made in cliffs().items():
+        jobs[name] = lambda name=name, made=made: of_cliff(name, *made(), repeats)
     for job in (digits_predicted, disk_predicted, workers_scored, levels_compared, pair_averaged):
         jobs[job.__name__] = lambda job=job: job(repeats)
 

@@ -169,11 +169,11 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
-            default sampler, others are made dense one minibatch at a time. A memory map, zarr
-            array or HDF5 dataset above 64 MB is read in blocks, and a dask array or data frame
-            partition by partition. y and sample_weight may be such arrays too. Networks, and
-            samplers given by name, need an array or a memory map.
+            float32 stays float32. Sparse rows of more than 1,000 columns, or of few numbers that
+            are not zero, stay sparse with the default sampler; others are made dense one minibatch
+            at a time. A memory map, zarr array or HDF5 dataset above 64 MB is read in blocks, and a
+            dask array or data frame partition by partition. y and sample_weight may be such arrays
+            too. Networks, and samplers given by name, need an array or a memory map.
         y : array-like of shape (n_rows,)
             Labels, strings or numbers, of at least two classes.
         sample_weight : array-like of shape (n_rows,), optional

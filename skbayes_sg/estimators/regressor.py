@@ -113,9 +113,9 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            float32 stays float32. Sparse rows of more than 1,000 columns stay sparse with the
-            default sampler, others are made dense one minibatch at a time. Rows may be on disk or
-            on workers, as in `BayesianLogisticRegression`.
+            float32 stays float32. Sparse rows of more than 1,000 columns, or of few numbers that
+            are not zero, stay sparse with the default sampler; others are made dense one minibatch
+            at a time. Rows may be on disk or on workers, as in `BayesianLogisticRegression`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
             Factor of each row's log likelihood; an integer weight is a repetition.
