@@ -322,13 +322,13 @@ def seconds(sampler: Sampler, target: Target, states: Sequence[State], length: L
     return min(times[1:] or times)
 
 
-def announced(what: str, time: float) -> list[str]:
-    """That something will take so many seconds on one core, if that is long."""
+def announced(subject: str, time: float) -> list[str]:
+    """A sentence on what will take so many seconds on one core; none if that is short."""
     if not time > LONG:
         return []
     minutes = f"{time / 60:.0f} minute" + ("s" if time >= 90 else "")
     remedy = "a smaller n_draws takes less, and n_jobs uses more cores"
-    return [f"{what} about {minutes} on one core; {remedy}"]
+    return [f"{subject} about {minutes} on one core; {remedy}"]
 
 
 def rows_touched(sampler: Sampler, states: Sequence[State]) -> float:

@@ -257,19 +257,19 @@ class FittedPosterior:
         )
 
     def _said_of_spreads(self, design: Design) -> list[str]:
-        """That standard deviations of levels which these rows add to are not learned again."""
-        known, found = self.shapes["coef"][1], []
+        """Warnings that the spread of levels which these rows add to is not learned again."""
+        n_columns, warnings = self.shapes["coef"][1], []
         for factor in design.all_factors:
             levels = self.levels[factor.name]
-            if max(factor.columns) < known or levels.given is None or levels.error <= _KNOWN:
+            if max(factor.columns) < n_columns or levels.given is None or levels.error <= _KNOWN:
                 continue
-            found.append(
+            warnings.append(
                 f"prior: new levels of {factor.name!r} take the standard deviation of effects "
                 f"from the first fit, {levels.given[1]:.2g}, which it knew to {levels.error:.0%}, "
                 "and it is not learned again: effects and intervals are wrong by about as much; "
                 "fit all rows at once, or call partial_fit of the first fit, which learns it again"
             )
-        return found
+        return warnings
 
     def opened(self) -> tuple[Any, Any]:
         """Distribution and prior in which no coefficient is held, for a stream: what has been added
