@@ -158,15 +158,22 @@ class Precisions(Scales):
         """Minus its second derivative, or that of all."""
 
     def log_hyperprior(self, eta: NDArray) -> NDArray:
-        each = self.power(eta) - self.rate * np.exp(eta) - self.least * np.exp(-eta)
-        return each.sum(axis=1)
+        of_rate, of_least = self._ends(eta)
+        return (self.power(eta) - of_rate - of_least).sum(axis=1)
 
     def hyperprior_slope(self, eta: NDArray) -> NDArray:
-        return self.power_slope(eta) - self.rate * np.exp(eta) + self.least * np.exp(-eta)
+        of_rate, of_least = self._ends(eta)
+        return self.power_slope(eta) - of_rate + of_least
 
     def hyperprior_curvature(self, eta: NDArray) -> NDArray:
-        each = self.rate * np.exp(eta) + self.least * np.exp(-eta) + self.power_curvature(eta)
-        return each[0]
+        of_rate, of_least = self._ends(eta)
+        return (of_rate + of_least + self.power_curvature(eta))[0]
+
+    def _ends(self, eta: NDArray) -> tuple[NDArray, NDArray]:
+        """``rate e^eta`` and ``least e^-eta``; 0 with such a factor, if the other overflows."""
+        nothing = np.zeros_like(eta)
+        of_rate = self.rate * np.exp(eta) if self.rate else nothing
+        return of_rate, self.least * np.exp(-eta) if self.least else nothing
 
 
 class OnePrecision(Precisions):
