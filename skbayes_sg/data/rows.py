@@ -185,8 +185,8 @@ class InMemory(Data):
         """
         columns, itemsize = max(self.X.shape[1], row_size), self.X.dtype.itemsize
         if self.sparse_rows and not pairs:
-            beside = row_size - self.X.shape[1] if row_size > self.X.shape[1] else row_size
-            held = max(self.X.nnz // max(1, self.n_rows), beside, _CHAINS)
+            n_beside = row_size - self.X.shape[1] if row_size > self.X.shape[1] else row_size
+            held = max(self.X.nnz // max(1, self.n_rows), n_beside, _CHAINS)
             return row_blocks(self.n_rows, held * itemsize, 1 << 24)
         if self.sparse_rows:
             return row_blocks(self.n_rows, columns * itemsize, 1 << 26)

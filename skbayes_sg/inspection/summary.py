@@ -222,7 +222,7 @@ def first_levels(estimator: Any) -> dict[str, Any] | None:
     design = estimator._design
     if design is None or not estimator.fit_intercept:
         return None
-    few = [each for each in design.factors.values() if 1 < len(each.levels) < _FEW_LEVELS]
+    few = [factor for factor in design.factors.values() if 1 < len(factor.levels) < _FEW_LEVELS]
     return {factor.name: factor.levels[0] for factor in few} or None
 
 

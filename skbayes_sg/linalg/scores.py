@@ -352,10 +352,10 @@ def gram_of_rows(X: Any, weight: NDArray, Z: Any) -> NDArray:
     """X^T diag(w) Z of arrays or CSR rows (n, m), for each w of `weight` (..., n): an array."""
     if not sparse.issparse(X):
         return X.T @ (weight[..., None] * Z)
-    found = np.empty((*weight.shape[:-1], X.shape[1], Z.shape[1]))
-    for at in np.ndindex(weight.shape[:-1]):
-        found[at] = (X.T @ scaled_rows(Z, weight[at])).toarray()
-    return found
+    moments = np.empty((*weight.shape[:-1], X.shape[1], Z.shape[1]))
+    for index in np.ndindex(weight.shape[:-1]):
+        moments[index] = (X.T @ scaled_rows(Z, weight[index])).toarray()
+    return moments
 
 
 def scaled_rows(X: Any, weight: NDArray) -> Any:
@@ -384,6 +384,6 @@ def with_ones(X: NDArray) -> NDArray:
     """Rows, dense or sparse, with a last column of ones."""
     if sparse.issparse(X):
         return sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr"))
-    found = np.ones((X.shape[0], X.shape[1] + 1), X.dtype)
-    found[:, :-1] = X
-    return found
+    with_one = np.ones((X.shape[0], X.shape[1] + 1), X.dtype)
+    with_one[:, :-1] = X
+    return with_one
