@@ -147,6 +147,7 @@ FOR = [
     ("estimators/binomial.py", "counts of successes vary", having("overdispersed")),
     ("models/binomial.py", "trials are 1 in all rows", having("overdispersed")),
     ("estimators/classifier.py", "sample_weight or class_weight", having("class_weight")),
+    ("estimators/gaussian_posterior.py", "prior: new levels", COEFFICIENTS),
     ("estimators/coefficient_prior.py", "", COEFFICIENTS),  # functions of these estimators
     ("estimators/gaussian_posterior.py", "prior ", COEFFICIENTS),
     ("estimators/classifier.py", "class_weight", having("class_weight")),
