@@ -23,6 +23,7 @@ _OF_PREDICTOR = ((0, (3, 5)), (0, (8,)))
 _OF_BOTH = ((0, (3,)), (1, (5,)), (2, (8,)))
 """Halvings of the draws, and nodes along the predictor, of one rule after another: where there are
 no parameters that rows share, and where there are. Nodes in a row are those of one pass."""
+_NARROW = 0.1  # widths of y by which a predictor's standard deviation moves the mean
 _PROMISED = 1e-3  # error of the probability below a quantile
 _OF_OUTSIDE = 0.04  # the same, of the probability outside a central interval
 _LAST = 0.015  # coefficients of a distribution function on the last polynomials of a rule
@@ -83,9 +84,11 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
     The distribution function of a mixture is a mean over all draws, of a function of the row's
     linear predictor and of the parameters that rows share. It is smooth on the scale of their
     spread, and is inverted under Gauss rules for the distribution that the draws give them. A
-    quantile stands where the next finer rule gives it the same probability. Elsewhere, as in rows
-    so far from those of the fit that their means vary as much as y does, it is searched for again
-    under that rule, and in the end under all draws. So are quantiles of few draws, and of a model
+    quantile stands where the next finer rule gives it the same probability. Where a predictor moves
+    by little of the width of y, as after a fit to many rows, the draws give the rule its mean and
+    standard deviation alone. Elsewhere, as in rows so far from those of the fit that their means
+    vary as much as y does, it is searched for again under that rule, and in the end under all
+    draws. So are quantiles of few draws, and of a model
     that is no function of one predictor. Where few rows stand, those that do agree by chance, and
     are searched for again like the others.
     """
@@ -102,29 +105,62 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
         found, of_rows = zip(*parts, strict=True)
         return np.concatenate(found), np.concatenate(of_rows)
     ends, widths = np.full((X.shape[0], n_levels), np.nan), np.empty(X.shape[0])
-    left = np.arange(X.shape[0])
-    for n_halvings, numbers in (*stages, (0, None)):
-        if not len(left):
-            break
+    left, narrow = np.arange(X.shape[0]), _are_narrow(mixture)
+    of_narrow = [(narrow, *stage) for stage in stages[:2]]
+    of_all = [(np.ones_like(narrow), *stage) for stage in (*stages, (0, None))]
+    for these, n_halvings, numbers in (*of_narrow, *of_all):
+        normal = these is narrow
+        rows_here = left[these[left]]
+        if not len(rows_here):
+            continue
         groups, n_nodes = list[SharedParameters](), len(draws)
         if numbers is not None:
             groups = SharedParameters.groups(_shared(mixture), weights, n_halvings)
             n_nodes = max(numbers) * sum(len(group.weights) for group in groups)
             if 4 * n_nodes * np.sum(weights**2) >= 1:  # of effective draws there are as few
                 continue
-        size, stand = 8 * n_nodes * model.widest * n_levels, np.zeros(len(left), bool)
-        for block in row_blocks(len(left), size, 8 * elements_at_a_time()):
-            rows = left[block]
+        size, stand = 8 * n_nodes * model.widest * n_levels, np.zeros(len(rows_here), bool)
+        for block in row_blocks(len(rows_here), size, 8 * elements_at_a_time()):
+            rows = rows_here[block]
             some = mixture._replace(X=X[rows])
-            rules = [_all_draws(some)] if numbers is None else _rules(some, groups, numbers)
+            rules = [_all_draws(some)] if numbers is None else _rules(some, groups, numbers, normal)
             for rule in rules:
                 stand[block] = known = _stand(model, rule, ends[rows], levels)
                 widths[rows] = rule.mean(model.width(rule.outputs))
                 off = rows[~known]
                 ends[off] = inverted(model, rule.of(~known), levels, ends[off])
         if stand.mean() > _CHANCE:  # else they agree by chance
-            left = left[~stand]
+            left = np.setdiff1d(left, rows_here[stand], assume_unique=True)
     return ends, widths
+
+
+def _are_narrow(mixture: Mixture) -> NDArray:
+    """Whether the predictor of a row moves its mean by little of the width of y, (n,)."""
+    model, X, draws, weights, _ = mixture
+    middle, columns = weights @ draws, model.columns()[0]
+    root = _root((draws - middle)[:, columns], weights)
+    found = list[NDArray]()
+    for rows in row_blocks(X.shape[0], 8 * len(columns), _BLOCK_BYTES):
+        block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
+        outputs = model.outputs(middle[None], block.astype(np.float64, copy=False))
+        further = outputs.copy()
+        further[:, 0] += np.linalg.norm(_with_ones(model, X[rows]) @ root.T, axis=1)
+        change, width = model.mean(further) - model.mean(outputs), model.width(outputs)
+        found.append(((np.abs(change) < _NARROW * width) & np.isfinite(width))[0])
+    return np.concatenate(found)
+
+
+def _root(away: NDArray, weights: NDArray) -> NDArray:
+    """R of which R^T R is the weighted covariance of draws (draws, columns), less their means."""
+    return np.asarray(np.linalg.qr(np.sqrt(weights)[:, None] * away, mode="r"))
+
+
+def _with_ones(model: Predictor, X: Any) -> NDArray:
+    """Features of rows, dense, with a column of ones if there is an intercept."""
+    features = dense(model.features(X))
+    if not model.fit_intercept:
+        return features
+    return np.column_stack([features, np.ones(len(features))])
 
 
 def _stages(model: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
@@ -153,20 +189,26 @@ def _all_draws(mixture: Mixture) -> Rule:
 
 
 def _rules(
-    mixture: Mixture, groups: list[SharedParameters], numbers: Sequence[int]
+    mixture: Mixture, groups: list[SharedParameters], numbers: Sequence[int], normal: bool
 ) -> Iterator[Rule]:
-    """Gauss rules for rows, with some numbers of nodes of the predictor."""
+    """Gauss rules for rows, with some numbers of nodes of the predictor.
+
+    `normal`: whether predictors given the shared parameters are taken as such.
+    """
     model, X, draws, _, _ = mixture
-    features, coef = model.features(X), draws[:, model.columns()[0]]
+    coef = draws[:, model.columns()[0]]
     of_groups = list[Given]()
     for group in groups:
         of, share = group.draws, group.draw_weights
         means, rest = _regressed(coef[of], group.scores, share)
+        if normal:
+            some = _with_ones(model, X)
+            scale = np.linalg.norm(some @ _root(rest, share).T, axis=1)
+            of_groups.append(Given.normal(means @ some.T, scale, group.scores, max(numbers)))
+            continue
         parts = list[Given]()
         for block in row_blocks(X.shape[0], 8 * len(of), _BLOCK_BYTES):
-            some = features[block]
-            if model.fit_intercept:
-                some = np.column_stack([dense(some), np.ones(some.shape[0])])
+            some = _with_ones(model, X[block])
             parts.append(Given.of(means @ some.T, some @ rest.T, group.scores, share, max(numbers)))
         of_groups.append(Given(*(np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))))
     known = dense(X[:, model.shapes["coef"][1] :]).T  # an offset, and what is given of rows
@@ -221,7 +263,14 @@ class Given(NamedTuple):
     scale: NDArray
     """(n,), where the scores are 0"""
     jacobi: NDArray
-    """(k, k, n), of the polynomials that are orthogonal with respect to draws of z"""
+    """(k, k, n), or (k, k, 1), of the polynomials that are orthogonal with respect to draws of z"""
+
+    @classmethod
+    def normal(cls, coef: NDArray, scale: NDArray, scores: NDArray, n_nodes: int) -> Given:
+        """With normal residuals of this scale, whatever the scores: nodes of Gauss and Hermite."""
+        beside = np.sqrt(np.arange(1.0, n_nodes))
+        jacobi = np.diag(beside, 1) + np.diag(beside, -1)
+        return cls(coef, np.zeros((scores.shape[1], len(scale))), scale, jacobi[..., None])
 
     @classmethod
     def of(
@@ -248,7 +297,8 @@ class Given(NamedTuple):
         z, vectors = np.linalg.eigh(np.moveaxis(self.jacobi[:n_nodes, :n_nodes], -1, 0))
         scale = self.scale * np.exp(scores @ self.slopes)
         values = (_quadratic(scores) @ self.coef)[:, None] + scale[:, None] * z.T
-        return values, z.T, np.swapaxes(vectors[:, :1] * vectors, 0, 1).swapaxes(1, 2)
+        along = np.swapaxes(vectors[:, :1] * vectors, 0, 1).swapaxes(1, 2)
+        return values, z.T, np.broadcast_to(along, (*along.shape[:2], values.shape[-1]))
 
 
 def _quadratic(scores: NDArray) -> NDArray:

@@ -74,6 +74,23 @@ def test_probabilities_below_quantiles_are_the_levels(cls, spread, evenness, see
             np.testing.assert_allclose(below(end), level, atol=_PROMISED)
 
 
+def test_narrow_predictors_take_no_moments_of_draws(monkeypatch):
+    """Their mean and standard deviation are those of all draws, and others have all moments."""
+    counted, of = [], Given.of
+
+    def noted(coef, rest, *others):
+        counted.append(len(rest))
+        return of(coef, rest, *others)
+
+    monkeypatch.setattr(Given, "of", noted)
+    for cls in OWN:
+        for spread, is_narrow in ((0.02, True), (1.0, False)):
+            counted.clear()
+            mixture_quantiles(a_mixture(cls, spread, 0, n_rows=80), LEVELS)
+            rows_of_moments = max(counted)
+            assert rows_of_moments < 20 if is_narrow else rows_of_moments > 60
+
+
 @pytest.mark.parametrize("n_draws", [1, 2, 9, 33])
 def test_few_draws_are_all_taken(n_draws):
     mixture = a_mixture(Gamma, 0.5, 0, n_draws=n_draws)
