@@ -149,7 +149,7 @@ FOR = [
     ("estimators/classifier.py", "sample_weight or class_weight", having("class_weight")),
     ("estimators/gaussian_posterior.py", "prior: new levels", COEFFICIENTS),
     ("estimators/coefficient_prior.py", "", COEFFICIENTS),  # functions of these estimators
-    ("estimators/gaussian_posterior.py", "prior ", COEFFICIENTS),
+    ("estimators/gaussian_posterior.py", "prior", COEFFICIENTS),
     ("estimators/classifier.py", "class_weight", having("class_weight")),
     ("estimators/new_levels.py", "", COEFFICIENTS),  # functions of these estimators
     ("estimators/one_hot.py", "", COEFFICIENTS),

@@ -1,0 +1,91 @@
+"""Memory and seconds of fits of factors of 10,000 and 50 levels, beside sparse one-hot columns.
+
+    python -m benchmarks.cost.factors [--rows 100000] [--kinds logistic Poisson]
+
+Rows have ten numbers beside the two factors. One precision is shared by all columns. Each fit is in
+a process of its own, and its memory is the largest resident set less that before the fit, in which
+the data are. The frame must take 1 GB at most.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from benchmarks.common.harness import Claim, Report, benchmark
+from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
+
+LEVELS, NUMBERS = (10_000, 50), 10
+KINDS = {"logistic": BayesianLogisticRegression, "Poisson": BayesianPoissonRegressor}
+
+
+def measured(kind: str, form: str, n: int) -> dict:
+    """One fit."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(levels, size=n) for levels in LEVELS]
+    numbers = rng.standard_normal((n, NUMBERS))
+    eta = numbers @ np.linspace(0, 0.3, NUMBERS) - 0.5
+    for each, levels, sd in zip(codes, LEVELS, (0.5, 0.3), strict=True):
+        eta += sd * rng.standard_normal(levels)[each]
+    if kind == "logistic":
+        y = (eta + rng.logistic(size=n) > 0).astype(int)
+    else:
+        y = rng.poisson(np.exp(eta))
+    frame = pd.DataFrame(numbers, columns=[f"x{k}" for k in range(NUMBERS)])
+    rows = frame.assign(a=pd.Categorical(codes[0]), b=pd.Categorical(codes[1]))
+    if form == "one-hot":
+        ends = np.arange(n + 1)
+        parts = [
+            sparse.csr_array((np.ones(n), each, ends), shape=(n, levels))
+            for each, levels in zip(codes, LEVELS, strict=True)
+        ]
+        rows = sparse.csr_array(sparse.hstack([sparse.csr_array(numbers), *parts], format="csr"))
+    size = rows.memory_usage().sum() if form == "frame" else 2 * rows.data.nbytes
+    groups = "share" if form == "frame" else None
+    before, begin = _largest(), time.process_time()
+    KINDS[kind](prior_groups=groups, random_state=0).fit(rows, y)
+    return {
+        "kind": kind,
+        "rows": n,
+        "form": form,
+        "data, MB": size / 1e6,
+        "CPU seconds": time.process_time() - begin,
+        "memory above, MB": (_largest() - before) / 1e6,
+    }
+
+
+def _largest() -> float:
+    """Bytes of the largest resident set so far (Linux counts in kilobytes)."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main(report: Report, rows: int = 100_000, kinds: list[str] | None = None) -> None:
+    """Each kind, from a frame and from columns."""
+    context, found = multiprocessing.get_context("spawn"), []
+    for kind in kinds or KINDS:
+        for form in ("frame", "one-hot"):
+            with context.Pool(1) as pool:
+                found.append(pool.apply(measured, (kind, form, rows)))
+            report.show(found[-1:])
+    claims = [
+        Claim(f"{row['kind']}, memory above the data, MB", row["memory above, MB"], high=1000.0)
+        for row in found
+        if row["form"] == "frame"
+    ]
+    report.save(found, claims, name="factors_memory")
+
+
+if __name__ == "__main__":
+    benchmark(
+        main,
+        threads=1,
+        rows={"type": int, "default": 100_000},
+        kinds={"nargs": "+", "choices": list(KINDS)},
+    )
