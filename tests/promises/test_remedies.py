@@ -345,6 +345,11 @@ CASES = {
         lambda: linear().fit(X, LINE, exposure=EXPOSURE),
         lambda: linear().fit(X, LINE, offset=EXPOSURE),
     ),
+    "two columns of one name": (
+        "rename or drop one",
+        lambda: linear().fit(towns().set_axis(["town", "town"], axis=1), LINE),
+        lambda: linear(categorical_features=[0, 1]).fit(towns(), LINE),
+    ),
     "prediction without exposure": (
         "offset=0, or exposure=1, predicts for a unit",
         lambda: fitted("rates").predict(X),
