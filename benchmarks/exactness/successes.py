@@ -7,13 +7,14 @@ cbpp    cows of 15 herds that fell ill, by period (lme4)
 
 Each is fitted by `BayesianBinomialRegressor` as binomial and as beta-binomial, of which the second
 samples the correlation of two trials of a row. Columns are indicators of all levels but the most
-frequent one, and the prior precision is .01. "ML away" is how far the maximum of the likelihood is from the
-posterior mean at most, in posterior standard deviations, and "error over sd" the standard error of
-a coefficient over the posterior standard deviation that is farthest from it: of statsmodels'
-GLM Binomial, and of the beta-binomial likelihood by its Hessian. They have no prior, and skewness
-moves means. NUTS has the same density as the fit: "mean error" and "sd ratio" are the worst, and
-"beyond" is what is beyond four Monte Carlo errors. "one by one" is the largest difference of means
-and of standard deviations, in the latter, from a logistic regression with a row for each trial.
+frequent one, and the prior precision is .01. "ML away" is how far the maximum of the likelihood is
+from the posterior mean at most, in posterior standard deviations, and "error over sd" the standard
+error of a coefficient over the posterior standard deviation that is farthest from it: of
+statsmodels' GLM Binomial, and of the beta-binomial likelihood by its Hessian. They have no prior,
+and skewness moves means. NUTS has the same density as the fit: "mean error" and "sd ratio" are the
+worst, and "beyond" is what is beyond four Monte Carlo errors. "one by one" is the largest
+difference of means and of standard deviations, in the latter, from a logistic regression with a row
+for each trial.
 
 References are kept in benchmarks/results; to make one needs the extra ``bench``.
 """
