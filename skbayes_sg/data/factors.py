@@ -85,7 +85,9 @@ class Factor:
 
 
 def _label(level: Any) -> Any:
-    """Codes may be whole numbers that an array holds as others."""
+    """Codes may be whole numbers that an array holds as others; a word may be empty."""
+    if isinstance(level, str) and not level:
+        return "(empty)"
     if isinstance(level, float) and level.is_integer():
         return int(level)
     return "missing" if level is MISSING else level

@@ -159,7 +159,7 @@ class CoefficientsDisplay:
         )
         panels = [panels[k] for k in chosen] if panels else []
         label = _label(model, odds_ratio, positive) + (", per sd" if per == "sd" else "")
-        if callable(by) or by is not None:
+        if by is not None:
             factors = [str(by(name)) for name in names] if callable(by) else list(map(str, by))
             if len(factors) != len(names):
                 raise ValueError(f"by must have a label for each of {len(names)} features")

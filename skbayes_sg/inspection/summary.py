@@ -240,7 +240,7 @@ def as_asked(
             shift = (coef @ origin)[..., None]
             intercept = intercept - shift if intercept.size else -shift
         coefficients = np.concatenate([coef, intercept], axis=3)
-        if not hasattr(estimator, "feature_names_in_"):
+        if not hasattr(estimator, "feature_names_in_") and estimator._design is None:
             features = [(str(name),) for name in scaler.get_feature_names_out()]
     if isinstance(reference, Mapping):
         coefficients, features = _against_levels(estimator, coefficients, features, reference)

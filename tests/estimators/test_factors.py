@@ -797,6 +797,7 @@ def test_tables_of_several_classes_have_levels_too():
     np.testing.assert_allclose(table.loc[("2", "city"), "mean"], model.coef_[2, :LEVELS])
 
 
+@quick
 def test_levels_that_look_alike_have_different_names():
     labels = np.array([1, "1", None, "missing"], object)[np.arange(N) % 4]
     rows = pd.DataFrame({"code": labels, "age": AGE})
@@ -810,6 +811,10 @@ def test_levels_that_look_alike_have_different_names():
     ]
     every = model.summary(reference={})
     assert every.loc["code"].index.tolist() == [1, "1", "missing", "(missing)"]
+    empty = ROWS.assign(city=pd.Categorical(np.where(MEMBER < 6, "", "Rome")))
+    model = BayesianLinearRegression(**SHORT).fit(empty, NUMBERS)
+    assert model.summary(reference={}).loc["city"].index.tolist() == ["(empty)", "Rome"]
+    assert ("city", "(empty)") not in model.summary(reference={"city": ""}).index
 
 
 def test_a_picture_has_levels_below_their_factor(fitted):
@@ -875,6 +880,9 @@ def test_a_factor_of_an_array_behind_a_step_that_names_columns():
     pipeline.fit(array, NUMBERS)
     display = CoefficientsDisplay.from_estimator(pipeline, max_features=None)
     assert len(display.feature_names) == LEVELS + 1
+    shifted = FunctionTransformer(np.copy, np.copy, feature_names_out="one-to-one").fit(array)
+    same = model.summary(scaler=shifted)
+    pd.testing.assert_frame_equal(same, model.summary())
     found = inspection.sandwich_summary(pipeline, array, NUMBERS)
     assert found.loc["x0"].index.tolist() == list(range(LEVELS))
     plt.close("all")
