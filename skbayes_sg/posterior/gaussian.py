@@ -600,6 +600,8 @@ class NormalPath:
         away = np.where(weights > 0, normal.mean - self.posterior.prior.mean, 0.0)
         of_rows = weights @ covariance.diagonal()
         squares, pull = weights @ away**2 + of_rows, weights * away
+        if not np.isfinite(squares):  # as of rows that are all one but for a few of a large sample
+            raise np.linalg.LinAlgError("the distribution under a precision is not finite")
         variance = 2 * weights @ covariance**2 @ weights + 4 * pull @ covariance @ pull
         slope = -0.5 * np.exp(rho) * variance / squares
         known = self.scales.sizes[0] - np.exp(rho) * of_rows

@@ -49,14 +49,12 @@ class MarginalScales:
         self._tied = cho_solve(cho_factor(self._alone, lower=True), across)
         marginal = precision[both] - across.T @ self._tied
         self._slope = marginal @ away
-        self._free = marginal - np.diag(scales.members(prior)[0][self._shrunken])
+        self._given = scales.members(prior)[0][self._shrunken]
+        self._free = marginal - np.diag(self._given)
+        self._away, self._noise = away, distribution.noise
         self._centre = distribution.mean[:n].copy()
         self._centre[self._shrunken] -= away
         self._centre[self._others] += self._tied @ away
-        self._noise = None
-        if distribution.noise is not None:
-            shape, rate = distribution.noise
-            self._noise = shape, rate + 0.5 * float(self._slope @ away)
 
     def _solved(self, ell: NDArray) -> tuple[NDArray, NDArray, NDArray, float]:
         """Precisions, covariance and mean of the shrunken parameters under ell, and log det C."""
@@ -68,18 +66,23 @@ class MarginalScales:
         log_det = 2 * float(np.log(factor[0].diagonal()).sum())
         return lam, covariance, covariance @ self._slope, log_det
 
-    def _of_energy(self, energy: float) -> tuple[float, float]:
-        """The term of h^T C^-1 h / 2, and its derivative."""
+    def _of_energy(self, lam: NDArray, mean: NDArray) -> tuple[float, float]:
+        """The term of h^T C^-1 h / 2, up to a constant, and its derivative.
+
+        That is away^T (lam - given) mean / 2 below what it is under the given precisions. To take
+        one from the other would leave rounding errors where the rows leave next to no noise.
+        """
+        less = 0.5 * float((lam - self._given) * self._away @ mean)
         if self._noise is None:
-            return energy, 1.0
+            return -less, 1.0
         shape, rate = self._noise
-        return -shape * np.log(rate - energy), shape / (rate - energy)
+        return -shape * np.log(rate + less), shape / (rate + less)
 
     def log_density(self, eta: NDArray) -> tuple[float, NDArray]:
         """Of eta (K,), up to a constant, and its gradient."""
         scales, eta = self._scales, eta[None]
         lam, covariance, mean, log_det = self._solved(scales.log_precisions(eta)[0])
-        value, factor = self._of_energy(0.5 * float(mean @ self._slope))
+        value, factor = self._of_energy(lam, mean)
         each = -0.5 * lam * (covariance.diagonal() + factor * mean**2)
         value += float(scales.log_density(eta)[0]) - 0.5 * log_det
         return value, scales.slope(eta, self._grouped(each[None]))[0]
@@ -104,7 +107,7 @@ class MarginalScales:
         """About the standard deviation of each hyperparameter at the mode, (K,)."""
         scales, at = self._scales, eta[None]
         lam, covariance, mean, _ = self._solved(scales.log_precisions(at)[0])
-        factor = self._of_energy(0.5 * float(mean @ self._slope))[1]
+        factor = self._of_energy(lam, mean)[1]
         squares = 0.5 * lam * (covariance.diagonal() + factor * mean**2)
         group = np.full(self._dim, -1)
         group[scales.block] = scales.group
@@ -169,10 +172,10 @@ class MarginalScales:
     def _moments(self, eta: NDArray) -> tuple[NDArray, NDArray, float, float]:
         """Of the shrunken parameters mean and covariance given eta, its log density, the noise."""
         ell = self._scales.log_precisions(eta[None])[0]
-        _, covariance, mean, log_det = self._solved(ell)
-        energy = 0.5 * float(mean @ self._slope)
-        value = self._of_energy(energy)[0] + float(self._scales.log_density(eta[None])[0])
-        noise = 1.0 if self._noise is None else (self._noise[1] - energy) / (self._noise[0] - 1)
+        lam, covariance, mean, log_det = self._solved(ell)
+        value, factor = self._of_energy(lam, mean)
+        value += float(self._scales.log_density(eta[None])[0])
+        noise = 1.0 if self._noise is None else self._noise[0] / (factor * (self._noise[0] - 1))
         return mean, covariance, value - 0.5 * log_det, noise
 
     def known(self, precisions: NDArray) -> NDArray:

@@ -5,9 +5,11 @@ import pytest
 from scipy.integrate import trapezoid
 from scipy.special import log_expit
 
+from skbayes_sg.linalg import Diag
 from skbayes_sg.models import Softmax
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, gaussian
 from skbayes_sg.posterior.gaussian import NormalPath
+from skbayes_sg.priors import GaussianPrior
 from skbayes_sg.priors.scales import OnePrecision
 
 
@@ -85,3 +87,13 @@ def test_what_chains_found_takes_the_place_of_the_integral():
     path.found(-2.0, 0.8)
     assert path.moments() == (-2.0, 0.8)
     assert [node.rho for node in path.around()] == pytest.approx([-3.2, -2.0, -0.8])
+
+
+def test_a_distribution_that_is_not_finite_is_refused(monkeypatch):
+    """It would be a knot of the spline of all, whose error says nothing of the posterior."""
+    x, y, _ = one_column(False)
+    path = path_of(Posterior.of(Softmax(1, 2, fit_intercept=False), x[:, None], y), False)
+    nowhere = GaussianPrior(Diag(np.ones(1)), np.full(1, np.nan))
+    monkeypatch.setattr(gaussian, "known_at", lambda *_: nowhere)
+    with pytest.raises(np.linalg.LinAlgError, match="not finite"):
+        path.at(0.0)

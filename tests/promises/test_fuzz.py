@@ -5,8 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegression,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     DRBMClassifier,
     VariationalEM,
 )
@@ -123,3 +125,35 @@ def test_what_was_broken_is_mended(case):
 @given(fuzz.CASES)
 def test_a_call_ends_with_a_finite_model_or_an_error_that_says_what_to_do(case):
     fuzz.run(case)
+
+
+RARE = {
+    "n": 50,
+    "events": "one in fifty",
+    "levels": "one row each",
+    "copies": "none",
+    "unit of X": 1e4,
+    "unit of y": 1.0,
+    "far": 100.0,
+    "classes": 2,
+    "call": "fit",
+    "seed": 0,
+}
+SLOWER = {BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier}  # a second or more
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        pytest.param(cls, marks=[pytest.mark.slow] * (cls in SLOWER))
+        for cls in [*fuzz.OWN, BayesianMLPRegressor]
+    ],
+)
+def test_a_default_fit_to_rare_events_and_levels_leaks_no_warning(cls, call):
+    end = fuzz.run_default(RARE | {"cls": cls, "call": call})
+    if cls is BayesianGammaRegressor:  # amounts that are all one but for a level of one row
+        assert "singular" in end
+    else:
+        assert end == "fitted"
