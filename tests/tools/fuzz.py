@@ -3,7 +3,9 @@
 A call ends with a finite model whose probabilities sum to 1, or with an error of this package or
 of scikit-learn's validation that names a parameter or the data. No warning of NumPy or SciPy leaks.
 A refused call leaves the estimator as it was, and so does a question. `make fuzz` runs thousands of
-cases; `python tests/tools/fuzz.py 500` runs 500.
+cases; `python tests/tools/fuzz.py 500` runs 500. A tenth as many are default fits, to rows that
+strain the numbers rather than the arguments: rare events, many rows, levels of one row, odd units.
+`python tests/tools/fuzz.py defaults 50` runs these alone.
 """
 
 import copy
@@ -32,6 +34,7 @@ from skbayes_sg import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianMLPClassifier,
+    BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
@@ -60,6 +63,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from conftest import differences, leaves
 
 _SECONDS = 20.0  # of the processor; a case takes less than one
+_SECONDS_OF_DEFAULT = 120.0  # most take less than one; 100,000 rows and networks take several
 _OF_A_SEED = 20  # cases; later ones of a seed are variations of earlier ones
 _ERRORS = (ValueError, TypeError, FloatingPointError)
 _WARNINGS = (UserWarning, DeprecationWarning, FutureWarning)  # ConvergenceWarning is a UserWarning
@@ -411,6 +415,109 @@ _NAMES |= {"feature names", "trials"}
 _SUBJECTS = re.compile(rf"\b({'|'.join(sorted(_NAMES))})\b")
 
 
+# -- default fits -----------------------------------------------------------------------------
+
+SMALL[BayesianMLPRegressor] = SMALL[BayesianMLPClassifier]
+N_ROWS = [12, 50, 50, 400, 400, 5_000, 100_000]
+_ROWS_OF_NETWORKS = 400
+_COUNTS = (
+    BayesianPoissonRegressor,
+    BayesianNegativeBinomialRegressor,
+    BayesianBinomialRegressor,
+)
+EVENTS = {
+    "usual": lambda n, level: np.ones(n, dtype=bool),
+    "16": lambda n, level: np.arange(n) % -(-n // 16) == 0,
+    "one in fifty": lambda n, level: np.arange(n) % 50 == 0,
+    "one": lambda n, level: np.arange(n) == n // 2,
+    "none in a level": lambda n, level: level > 0,
+    "all in a level": lambda n, level: level == 0,
+    "first rows": lambda n, level: np.arange(n) < n // 10,
+}
+"""Rows that differ from most others: of the other classes, counts above 0, numbers of their own."""
+LEVELS = {
+    "none": None,
+    "four": lambda n: np.arange(n) % 4,
+    "one row each": lambda n: np.where(np.arange(n) < 3, 1 + np.arange(n), 0),
+    "unequal": lambda n: np.minimum(np.sqrt(np.arange(n)).astype(int), 30),
+    "of all rows but one": lambda n: (np.arange(n) == 0) * 1,
+}
+COPIES = {  # weights of rows
+    "none": lambda n: None,
+    "a million": lambda n: np.full(n, 1e6),
+    "unequal": lambda n: 10.0 ** (np.arange(n) % 7 - 1),
+    "whole": lambda n: np.arange(n) % 4 * 1.0,
+}
+UNITS = [1.0, 1e8, 1e-8, 1e4, 1e-4]
+DEFAULT_FITS = st.fixed_dictionaries(
+    {
+        "cls": st.sampled_from([*OWN, BayesianMLPRegressor]),
+        "n": st.sampled_from(N_ROWS),
+        "events": st.sampled_from(sorted(EVENTS)),
+        "levels": one_of(LEVELS),
+        "copies": one_of(COPIES),
+        "unit of X": st.sampled_from([1.0, *UNITS]),
+        "unit of y": st.sampled_from([1.0, *UNITS]),
+        "far": st.sampled_from([0.0, 0.0, 100.0, -1e4]),
+        "classes": st.sampled_from([2, 3]),
+        "call": st.sampled_from(["fit", "fit", "partial_fit"]),
+        "seed": st.integers(0, 9),
+    }
+)
+
+
+def awkward(case):
+    """Rows of a default fit, y and weights; a data frame if there are levels."""
+    cls, rng = case["cls"], np.random.default_rng(case["seed"])
+    n = min(case["n"], _ROWS_OF_NETWORKS) if cls in SMALL else case["n"]
+    X = rng.standard_normal((n, 2))
+    eta = X @ [1.0, -0.5]
+    X = (X + case["far"]) * [1.0, case["unit of X"]]
+    levels = LEVELS[case["levels"]]
+    level = (np.arange(n) % 4) if levels is None else levels(n)
+    event = EVENTS[case["events"]](n, level)
+    if is_classifier(cls()):
+        ends = [0.0, 1.0][: case["classes"] - 1]
+        y = np.where(event, np.digitize(eta + rng.logistic(size=n), ends), 0)
+    elif cls in _COUNTS:
+        most = 100 if cls is BayesianBinomialRegressor else 1e9
+        mean = np.exp(0.5 * eta) * (case["unit of y"] if case["unit of y"] > 1 else 1.0)
+        y = np.where(event, np.minimum(rng.poisson(mean), most), 0)
+    elif cls is BayesianGammaRegressor:
+        y = np.where(event, np.exp(eta) * rng.gamma(2, 0.5, n), 1.0) * case["unit of y"]
+    else:
+        y = np.where(event, eta + rng.standard_normal(n), 1.0) * case["unit of y"]
+    if levels is not None:
+        X = pd.DataFrame(X, columns=["a", "b"])
+        X["level"] = pd.Categorical(np.char.add("l", level.astype(str)))
+    return X, y, COPIES[case["copies"]](n)
+
+
+def run_default(case):
+    """Fit an estimator at its defaults, ask it everything, and return how it ended."""
+    X, y, weight = awkward(case)
+    model = case["cls"](**SMALL.get(case["cls"], {}), random_state=0)
+    more = {"sample_weight": weight} | _trials_of(model)
+    if case["call"] == "partial_fit":
+        if case["cls"] in SMALL:
+            more = {"n_total": len(y)}
+        if is_classifier(model):
+            more["classes"] = np.unique(y) if len(np.unique(y)) > 1 else [0, 1]
+    try:
+        with heard():
+            getattr(model, case["call"])(X, y, **more)
+    except _ERRORS as error:
+        _check_error(error)
+        return f"{type(error).__name__}: {error}"[:60]
+    with heard():
+        _check_model(model, X, case["call"])
+        if case["call"] == "fit" or case["cls"] not in SMALL:  # a stream of a network is in burn-in
+            _summary(model, None)
+        if isinstance(X, pd.DataFrame):
+            model.predict(X[:3].assign(level="new"), **_trials_of(model))
+    return "fitted"
+
+
 class BrokenPromiseError(AssertionError):
     """What must hold does not."""
 
@@ -442,7 +549,9 @@ CHANGES_OF_THE_OBJECT = {
 def _summary(model, _):
     table = model.summary(full=True)
     numbers = pd.DataFrame(table).select_dtypes("number")
-    known = numbers.drop(columns=[c for c in numbers if c.startswith(("r_hat", "odds", "ess"))])
+    of_chains, ratio = ("r_hat", "ess"), getattr(model.model_, "ratio", "") or "odds"
+    unbounded = [c for c in numbers if c.startswith((*of_chains, ratio))]  # exponentials are, too
+    known = numbers.drop(columns=unbounded)
     sampled = hasattr(model, "draws_") and getattr(model, "noise_variance_", 0.0) < np.inf
     if sampled and not np.isfinite(known.to_numpy(dtype=float)).all():
         raise BrokenPromiseError("summary is not finite")
@@ -572,7 +681,7 @@ def _check_model(model, X, name):
 
 
 def _too_long(*_):
-    raise BrokenPromiseError(f"no end after {_SECONDS} s")
+    raise BrokenPromiseError("no end")
 
 
 class Found(NamedTuple):
@@ -584,15 +693,33 @@ class Found(NamedTuple):
 
 
 def explore(n_cases, first=0):
-    """Run so many cases, and print the first of each kind of failure."""
+    """Run so many random calls, and print the first of each kind of failure."""
+
+    def one(case):
+        name = type(case["model"]).__name__
+        return [(name, end) for end in run(case)]
+
+    return _explored(CASES, one, n_cases, first, _SECONDS)
+
+
+def explore_defaults(n_cases, first=0):
+    """Run so many default fits, and print the first of each kind of failure."""
+
+    def one(case):
+        return [(case["cls"].__name__, run_default(case))]
+
+    return _explored(DEFAULT_FITS, one, n_cases, first, _SECONDS_OF_DEFAULT)
+
+
+def _explored(cases, ends_of, n_cases, first, seconds):
     found = Found({}, Counter(), defaultdict(list))
     signal.signal(signal.SIGVTALRM, _too_long)
 
     def one(case):
-        name, start = type(case["model"]).__name__, time.process_time()
-        signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
+        name, start = case.get("cls", type(case.get("model"))).__name__, time.process_time()
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         try:
-            found.ended.update((name, end) for end in run(case))
+            found.ended.update(ends_of(case))
         except Exception as error:
             last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
             kind = name, str(error)[:60], last.filename, last.lineno
@@ -611,21 +738,29 @@ def explore(n_cases, first=0):
             derandomize=False,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
-        )(given(CASES)(one))
+        )(given(cases)(one))
         seed(number)(some_cases)()
     return found
 
 
 def main(n_cases=3000, first=0):
     """Run so many cases; print each kind of failure once, and return how many kinds there are."""
-    found = explore(n_cases, first)
-    fitted = sum(times for (_, end), times in found.ended.items() if end == "fitted")
-    n_kinds = len(found.failures)
-    print(f"\n{found.ended.total()} calls, {fitted} fitted; {n_kinds} kinds of failure")
-    for kind, times in sorted(found.failures.items(), key=lambda item: -item[1]):
-        print(times, *kind)
-    if "-v" in sys.argv:
-        print(*found.ended.most_common(), sep="\n")
+    n_kinds = 0
+    if "defaults" in sys.argv:
+        runs = [explore_defaults(n_cases, first)]
+    else:
+        runs = [explore(n_cases, first), explore_defaults(n_cases // 10, first)]
+    for found in runs:
+        fitted = sum(times for (_, end), times in found.ended.items() if end == "fitted")
+        kinds = len(found.failures)
+        print(f"\n{found.ended.total()} calls, {fitted} fitted; {kinds} kinds of failure")
+        n_kinds += kinds
+        for kind, times in sorted(found.failures.items(), key=lambda item: -item[1]):
+            print(times, *kind)
+        if "-v" in sys.argv:
+            print(*found.ended.most_common(), sep="\n")
+            for name, seconds in found.seconds.items():
+                print(f"{name}: {np.mean(seconds):.2f} s, at most {max(seconds):.2f} s")
     return n_kinds
 
 
