@@ -57,6 +57,7 @@ _FROZEN = 0.01  # error of the gradient by the choice of the pool, per direction
 _SMALLEST = 2000  # rows of a pool
 _MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
 _BLOCK = 1 << 22  # bytes of rows that stay in the cache between two products
+_HITS = 4  # rows of a minibatch in which a column counts
 _LIKE_ROWS = 100  # rows of a minibatch that take as long as drawing it
 _FEW_ROWS = 64  # of the fast gradient, at least
 _SAVING = 16  # rows over these, from which the short steps cost little beside the long ones
@@ -255,7 +256,10 @@ class Expanded(Density):
                 coordinates = Whitened.along(model.columns(), at, curvature, *members)
             model = model.on_columns(len(coordinates.S))
         m, pieces = len(pool.weight), row_blocks(len(X), X[:1].nbytes, _BLOCK)
-        X = np.concatenate(list(in_order(lambda some: coordinates.inputs(X[some]), pieces)))
+        given = X
+        X = np.concatenate(list(in_order(lambda some: coordinates.inputs(given[some]), pieces)))
+        if pool.batch_size < m:
+            pool = pool._replace(batch_size=_rows_of_minibatch(given, X, pool, pieces))
         weight = pool.weight if weight is None else weight * pool.weight
         weight = (weight / (posterior.data.n_rows * pool.probability)).astype(X.dtype)
         rows = PoolRows(
@@ -599,6 +603,31 @@ def _fewest_rows(
         else:
             m = most = some
     return int(m)
+
+
+def _rows_of_minibatch(given: NDArray, X: NDArray, pool: Pool, pieces: list[slice]) -> int:
+    """Those that keep the noise small, or so many that half of the columns are in some of them.
+
+    The noise of a level of a factor comes from its own rows alone. Where a minibatch seldom has one
+    of them, it is of rare and large kicks: farther out they grow as the square of the distance, and
+    single draws are twenty standard deviations off.
+
+    Parameters
+    ----------
+    given, X : arrays (m, columns)
+        Rows of the pool, and the same in whitened coordinates.
+    pool : Pool
+    pieces : list of slices
+        Of them.
+    """
+    first, second = np.zeros((2, given.shape[1]))
+    for some in pieces:
+        share = np.square(given[some]) / np.maximum(np.square(X[some]).sum(axis=1), 1e-30)[:, None]
+        first += pool.probability[some] @ share
+        second += pool.probability[some] @ np.square(share, out=share)
+    draws = np.divide(first**2, second, out=np.ones_like(first), where=second > 0)
+    n = max(pool.batch_size, math.ceil(_HITS / np.median(draws)))
+    return n if n <= _MANY * len(X) else len(X)
 
 
 def _mixed(size: NDArray, total: float, uniform: float | NDArray) -> NDArray:

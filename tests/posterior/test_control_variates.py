@@ -257,6 +257,21 @@ def test_a_pool_has_no_more_rows_than_its_error_asks_for_where_some_are_certain(
     assert (pool.weight == 1).mean() > 0.05
 
 
+@pytest.mark.parametrize("kind", ["numbers", "levels"])
+def test_minibatches_have_some_rows_of_each_level_of_most(kind):
+    """Of dense columns each row has a part of all, and the noise alone says how many there are."""
+    rng, n, p = np.random.default_rng(0), 4000, 60
+    X = rng.standard_normal((n, p)) if kind == "numbers" else np.eye(p)[np.arange(n) % p]
+    pool = cv.Pool(np.ones(n), np.full(n, 1 / n), 0.0, 1.0, 32)
+    whitened = X @ np.linalg.inv(np.linalg.cholesky(X.T @ X)).T
+    found = cv._rows_of_minibatch(X, whitened, pool, [slice(0, 1000), slice(1000, n)])
+    assert found == (32 if kind == "numbers" else pytest.approx(cv._HITS * p, rel=0.05))
+    m = 1200  # of which a minibatch would be a fifth
+    pool = pool._replace(probability=np.full(m, 1 / m))
+    found = cv._rows_of_minibatch(X[:m], whitened[:m], pool, [slice(0, m)])
+    assert found == (32 if kind == "numbers" else m)
+
+
 def test_a_pool_is_unbiased_and_its_error_is_the_one_it_tells(monkeypatch, seed):
     """The mean gradient over pools, and its spread, where the posterior has its mass."""
     X, y = logistic_data(6000, 3)
