@@ -7,8 +7,10 @@ look says so. `sample` runs the chains.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 from sklearn.base import clone
 
 from skbayes_sg.chains.run import Length, announced, cut_short, seconds, time_is_up
@@ -124,8 +126,9 @@ def _announce(start: Start, engine: Engine, target: Target, n_steps: int) -> Non
     dim = start.posterior.all_columns.dim
     n_draws, _, _ = start.plan.n_draws(start.options, n_chains, dim)
     steps = Length(n_draws, n_steps + engine.length.burn_in, engine.length.thin)
-    time = seconds(engine.sampler, target, engine.states, steps)
-    warn(announced("warm-up and chains will take at least", time), UserWarning)
+    with suppress(FloatingPointError, np.linalg.LinAlgError):  # of chains that diverge at once
+        time = seconds(engine.sampler, target, engine.states, steps)
+        warn(announced("warm-up and chains will take at least", time), UserWarning)
 
 
 def prepare(
