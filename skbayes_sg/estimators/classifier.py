@@ -435,7 +435,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         The epistemic part is the doubt that the model has about itself. Rows far from those of the
         fit can have less of it than rows near by, where all draws agree on how to go on. Networks
         at a temperature below 1, and those of relu units at any, are often so
-        (networks.md#far-from-the-rows). Check the range of the columns beside it.
+        (networks.md#far-from-the-training-data). Check the range of the columns beside it.
         """
         model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
