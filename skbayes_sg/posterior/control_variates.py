@@ -536,7 +536,6 @@ def choose_pool(
     most = min(n_drawable, max(_SMALLEST, (1 << 24) // posterior.dim))  # 2^24 numbers
     m = int(np.clip(np.ceil(spread / _FROZEN**2), _SMALLEST, most))
     share = _mixed(size, total, _UNIFORM / n_rows)
-    m = _fewest_rows(size / _WIDTH**2, share, m, n_rows / n_drawable, posterior.dim)
     factor = np.inf if n_rows <= 2 * m else _factor(share, m * (n_drawable / n_rows))
 
     if posterior.of_sample is posterior:
@@ -571,35 +570,6 @@ def choose_pool(
     n = math.ceil(32 * max(1.0, noise_number))
     few = has_matrix(posterior.dim) and max(n, _LIKE_ROWS) <= _MANY * len(weight)
     return batch, Pool(weight, q, error, noise_number, n if few else len(weight))
-
-
-def _fewest_rows(size: NDArray, share: NDArray, m: int, scale: float, dim: int) -> int:
-    """Rows of a pool whose error is small, at most m, which are enough if none is certain.
-
-    Rows that are certain have no error: where events are few, those in which they are likely have
-    most of the remainders, and are all in the pool. Minibatches want ten times their rows.
-
-    Parameters
-    ----------
-    size, share : arrays of shape (N,)
-        Of remainders of rows, and of draws.
-    m : int
-    scale : float
-        Rows over those here.
-    dim : int
-    """
-    noise_number = (float(size.sum()) * scale) ** 2 / dim  # of single draws
-    fewest = max(_SMALLEST, int(32 / _MANY * noise_number))
-    most = min(m, len(size) * scale / 2)
-    while most > 1.1 * fewest:
-        some = np.sqrt(fewest * most)
-        inclusion = np.minimum(1.0, _factor(share, some / scale) * share)
-        square = np.sum(size**2 * (1 / inclusion - 1)) * scale / dim
-        if square > _FROZEN**2:
-            fewest = some
-        else:
-            m = most = some
-    return int(m)
 
 
 def _rows_of_minibatch(given: NDArray, X: NDArray, pool: Pool, pieces: list[slice]) -> int:

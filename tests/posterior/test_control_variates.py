@@ -240,23 +240,6 @@ def test_inclusion_probabilities_are_in_proportion_to_the_size_up_to_one():
     assert (size[inclusion == 1] * share[0] >= 1).all()
 
 
-def test_a_pool_has_no_more_rows_than_its_error_asks_for_where_some_are_certain():
-    """As many as if no row were certain are half as many again."""
-    rng, n = np.random.default_rng(0), 20_000
-    X = rng.standard_normal((n, 3))
-    eta = X @ [0.5, -0.5, 0.3] - 7.0
-    y = np.where(rng.random(n) < 1 / (1 + np.exp(-eta)), 1.0, -1.0)
-    posterior = Posterior.of(Softmax(3, 2), X, y, 1.0)
-    mode = mode_of(posterior)
-    points = laplace_points(posterior, mode)[0]
-    _, pool = choose_pool(posterior, mode, points, np.random.default_rng(0))
-    m = len(pool.weight)
-    spread = pool.noise_number  # of single draws, nearly
-    assert m < 0.75 * min(n, spread / cv._FROZEN**2)
-    assert 0.8 * cv._FROZEN < pool.error < 1.2 * cv._FROZEN
-    assert (pool.weight == 1).mean() > 0.05
-
-
 @pytest.mark.parametrize("kind", ["numbers", "levels"])
 def test_minibatches_have_some_rows_of_each_level_of_most(kind):
     """Of dense columns each row has a part of all, and the noise alone says how many there are."""
