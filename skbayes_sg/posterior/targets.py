@@ -24,6 +24,7 @@ from skbayes_sg.samplers.base import Need
 from skbayes_sg.samplers.target import Anchor, Target
 
 _MOST_LESS = 0.8  # of the curvature along a direction: then chains take far longer along it anyway
+_VAGUE = 0.25  # relative variance of a sum of squares: one coefficient is four sds from zero
 _SLOWEST = 4  # times the relaxation of a coefficient that an integrated precision may take
 
 
@@ -73,9 +74,9 @@ def target_of(
     # given, and the square of its width beside none.
     apart = isinstance(scales, Precisions) and isinstance(density, Expanded)
     apart &= not sampler.rejects
-    if apart and (sampled.width**2 <= _SLOWEST * 2 / scales.sizes).all():
-        return integrated_out(density, sampled)
-    return with_coordinates(density, sampled, path)
+    apart = apart and bool((sampled.width**2 <= _SLOWEST * 2 / scales.sizes).all())
+    chain_target = integrated_out(density, sampled) if apart else None
+    return chain_target or with_coordinates(density, sampled, path)
 
 
 def with_coordinates(
@@ -103,11 +104,12 @@ def _bordered_noise(moves: PartiallyNonCentred, anchor: Anchor) -> Operator:
     return moves.bordered(anchor.noise, np.zeros(moves.n_hyper))
 
 
-def integrated_out(density: Density, sampled: Sampled) -> ChainTarget:
+def integrated_out(density: Density, sampled: Sampled) -> ChainTarget | None:
     """Precisions that chains need not move, since the prior without them is known.
 
     With steps that know how much less of a curvature a funnel has, a precision forgets itself as
-    fast as a coefficient.
+    fast as a coefficient. It is None where several precisions have a group whose coefficients may
+    all be next to zero.
     """
     scales, whitened, anchor = sampled.scales, density.coordinates, density.anchor
     assert isinstance(scales, Precisions)
@@ -115,7 +117,10 @@ def integrated_out(density: Density, sampled: Sampled) -> ChainTarget:
     assert anchor is not None
     joint = IntegratedJoint(scales, density.posterior.prior, whitened)
     covariance = anchor.curvature.inverse()
-    less = joint.funnels(whitened.transform(anchor.theta), covariance.diagonal())
+    at_mode, variances = whitened.transform(anchor.theta), covariance.diagonal()
+    if len(scales.sizes) > 1 and (joint.vagueness(at_mode, variances) > _VAGUE).any():
+        return None
+    less = joint.funnels(at_mode, variances)
     share, V = np.linalg.eigh(less @ covariance.matvec(less).T)
     less = np.sqrt(np.minimum(1.0, _MOST_LESS / np.maximum(share, 1e-300)))[:, None] * (V.T @ less)
     curvature = Dense(anchor.curvature.dense() - less.T @ less)

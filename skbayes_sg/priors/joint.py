@@ -148,6 +148,16 @@ class IntegratedJoint(JointPrior):
     def ratio_slopes(self, squares: NDArray, eta: NDArray) -> tuple[NDArray, NDArray]:
         return 0.5 * (self.at - self.integrated.mean(squares)), eta
 
+    def vagueness(self, u: NDArray, variances: NDArray) -> NDArray:
+        """Relative variance of each Q about u (1, D), by a normal approximation, (groups,).
+
+        Where a sum of squares may be next to zero, the density of its coefficients has no curvature
+        to speak of: that of a half-Cauchy prior grows without bounds there.
+        """
+        squares, spread = self.distances(u)[0] ** 2, self.root**2 * variances[None]
+        variance = self.summed(4 * squares * spread + 2 * spread**2)
+        return (variance / self.summed(squares + spread) ** 2)[0]
+
     def funnels(self, u: NDArray, variances: NDArray) -> NDArray:
         """What each precision takes from the curvature at u (1, D): factors of it, (groups, D).
 

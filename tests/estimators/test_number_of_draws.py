@@ -149,7 +149,7 @@ def test_fits_with_heavy_tails_agree_in_their_spread(seed, monkeypatch):
 
 
 @pytest.mark.usefixtures("never_enough")
-@pytest.mark.filterwarnings("ignore:ess_", "ignore:the chains will take")
+@pytest.mark.filterwarnings("ignore:ess_", "ignore:the chains .*will take")
 def test_draws_that_take_long_or_are_wrong_are_no_more(monkeypatch):
     monkeypatch.setattr(sample, "seconds", lambda *given: LONG + 1)
     assert fitted().draws_.shape[1] == 64
