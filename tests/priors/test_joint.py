@@ -116,3 +116,20 @@ def test_a_funnel_is_along_the_coefficients_of_its_group_as_far_as_they_are_larg
         own = (lam[k] - at) * np.sum(unit * along**2)  # of the mean of the precision there
         bend = float((ends[0] - ends[1])[0]) / 2e-3
         np.testing.assert_allclose((less @ along[0])[k] ** 2, bend - own, rtol=0.05)
+
+
+def test_a_sum_of_squares_is_as_vague_as_its_normal_draws(seed):
+    """Of groups with coefficients far from zero and next to it."""
+    rng, group = np.random.default_rng(seed), np.array([0, 0, 0, 1, 2])
+    scales = Groups(np.arange(5), group, list("abc"), 0.7)
+    unit = rng.uniform(0.5, 2.0, 5)
+    joint = IntegratedJoint(scales, GaussianPrior(unit, np.zeros(5), unit))
+    mean, sd = np.array([[1.0, -2.0, 0.5, 2.0, 0.1]]), np.array([0.3, 0.4, 0.5, 0.5, 0.5])
+    draws = mean + sd * rng.standard_normal((40_000, 5))
+    squares = joint.distances(draws)[1]
+    found = joint.vagueness(mean, sd**2)
+    expected = squares.var(axis=0) / squares.mean(axis=0) ** 2
+    np.testing.assert_allclose(found, expected, rtol=0.1)  # some five Monte Carlo errors
+    z = 2.0 / 0.5
+    assert found[1] == pytest.approx((4 * z**2 + 2) / (z**2 + 1) ** 2)
+    assert found[1] < 0.25 < 1.5 < found[2]

@@ -2120,6 +2120,27 @@ FAULTS = [
         "inspection/test_pipelines.py -k last_step",
     ),
     Fault(
+        "posterior/targets.py",
+        "(joint.vagueness(at_mode, variances) > _VAGUE).any()",
+        "(joint.vagueness(at_mode, variances) > 1e9).any()",
+        "precisions are integrated out though all coefficients of a group may be zero",
+        "estimators/test_factors.py -k metadata_goes",
+    ),
+    Fault(
+        "priors/joint.py",
+        "self.summed(4 * squares * spread + 2 * spread**2)",
+        "self.summed(4 * squares * spread)",
+        "a coefficient next to zero is known to be there",
+        "priors/test_joint.py -k vague",
+    ),
+    Fault(
+        "inspection/summary.py",
+        "if 1 < len(factor.levels) < _FEW_LEVELS",
+        "if len(factor.levels) < 1",
+        "few levels are read beside the mean of all that there could be",
+        "estimators/test_factors.py -k few_levels",
+    ),
+    Fault(
         "models/checks.py",
         "if model.has_cumulants:",
         "if False:",
