@@ -9,6 +9,8 @@ from skbayes_sg import (
     BayesianLinearRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
+    BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
     DRBMClassifier,
     VariationalEM,
 )
@@ -140,6 +142,7 @@ RARE = {
     "seed": 0,
 }
 SLOWER = {BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier}  # a second or more
+SLOWER |= {BayesianLinearRegression, BayesianNegativeBinomialRegressor, BayesianOrdinalClassifier}
 
 
 @pytest.mark.filterwarnings("default")
