@@ -205,8 +205,8 @@ class IntegratedPrecisions:
         return mode, np.broadcast_to(slope, mode.shape)
 
     @cached_property
-    def _tables(self) -> list[tuple[NDArray, NDArray, NDArray]]:
-        """Logarithms of 2 b + Q, log densities, and means of lambda, of each size of groups.
+    def _tables(self) -> list[tuple[NDArray, CubicHermiteSpline, NDArray]]:
+        """Logarithms of 2 b + Q, the log density over these, and means of lambda, by size of group.
 
         The table ends 600 natural logarithms below the density where the hyperprior ends.
         """
@@ -229,14 +229,14 @@ class IntegratedPrecisions:
             share = np.exp(each - top)
             total = share.sum(axis=0)
             mean = (share * lam).sum(axis=0) / total
-            tables.append((knots, top + np.log(total * width), mean))
+            value = top + np.log(total * width)
+            tables.append((knots, CubicHermiteSpline(knots, value, -rate * mean), mean))
         return tables
 
     def log_density(self, squares: NDArray) -> NDArray:
         """Of coefficients with sums of squares Q (m, groups), (m,), up to a constant."""
         found = np.zeros(len(squares))
-        for (_, group), (knots, value, mean) in zip(self._groups, self._tables, strict=True):
-            spline = CubicHermiteSpline(knots, value, -0.5 * np.exp(knots) * mean)
+        for (_, group), (_, spline, _) in zip(self._groups, self._tables, strict=True):
             found += spline(np.log(self._start + squares[:, group])).sum(axis=1)
         return found
 
