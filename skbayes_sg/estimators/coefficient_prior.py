@@ -233,7 +233,10 @@ def hyperprior_of(estimator: Any) -> Hyperprior | None:
             n_features, names = design.n_columns, design.column_names
         shrinkage.validate(n_features)
         return Hyperprior(column_groups("feature", n_features, names), shrinkage)
-    factors = [] if design is None else list(design.factors)
+    # Beside an intercept the likelihood of the sd tau of L levels falls as tau^-(L - 1), and its
+    # half-Cauchy prior as tau^-2. So with two levels tau, and their effects, have no variance.
+    levels = {} if design is None else design.factors
+    factors = [column for column, factor in levels.items() if len(factor.levels) > 2]
     groups = column_groups(asked, n_features, names, factors)
     if groups is not None and design is not None:
         groups = {label: design.columns_of(*columns) for label, columns in groups.items()}

@@ -114,10 +114,11 @@ class LinearModel(BayesianEstimator):
         which keep their defaults. Of a factor's levels that are new in this fit the standard
         deviation is that which the other fit has found, and is not learned again.
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
-        Columns that share a learned precision. By default each factor of `categorical_features` is
-        a group of its own, so that its levels are random intercepts and the model is a hierarchical
-        one (math/priors.md#groups), and all numbers share one. A dict says otherwise by the name or
-        number of a column: "own", "share" with the numbers, or "flat", which does not shrink it; a
+        Columns that share a learned precision. By default each factor of `categorical_features` of
+        more than two levels is a group of its own, so that its levels are random intercepts and the
+        model is a hierarchical one (math/priors.md#groups), and all other columns share one. A dict
+        says otherwise by the name or number of a column: "own", "share", or "flat", which does not
+        shrink it; a
         flat factor has no column for its first level, with which the others are compared. It also
         has lists of columns by the label of their group, and slopes of a column by the levels of a
         factor, ``{("days", "person"): "own"}``. "share": one precision for all. "feature": each

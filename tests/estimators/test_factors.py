@@ -10,7 +10,6 @@ from matplotlib import pyplot as plt
 from scipy import stats
 from sklearn import config_context
 from sklearn.compose import make_column_transformer
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -484,6 +483,27 @@ def test_levels_may_come_in_any_chunk(cls, y):
 
 
 @quick
+@pytest.mark.parametrize(
+    ("cls", "y"), [(BayesianLinearRegression, NUMBERS), (BayesianPoissonRegressor, COUNTS)]
+)
+def test_a_factor_has_a_precision_of_its_own_from_the_third_level_on(cls, y):
+    """Two have the one of numbers. One row of a third level changes it in a stream as in a fit."""
+    two, all_rows = MEMBER < 2, MEMBER < 3
+    model = cls(random_state=0).partial_fit(ROWS[two], y[two])
+    fit = cls(random_state=0).fit(ROWS[two], y[two])
+    assert list(model.prior_precision_blocks_) == list(fit.prior_precision_blocks_) == ["coef"]
+    third = np.flatnonzero(MEMBER == 2)
+    model.partial_fit(ROWS.iloc[third[:1]], y[third[:1]])
+    assert list(model.prior_precision_blocks_) == ["city", "other"]
+    model.partial_fit(ROWS.iloc[third[1:]], y[third[1:]])
+    fit = cls(random_state=0).fit(ROWS[all_rows], y[all_rows])
+    assert list(fit.prior_precision_blocks_) == ["city", "other"]
+    found, whole = of_levels(model), of_levels(fit)
+    assert np.abs((found["mean"] - whole["mean"]) / whole["sd"]).max() < 0.3
+    np.testing.assert_allclose(found["sd"], whole["sd"], rtol=0.25)
+
+
+@quick
 def test_a_stream_of_late_levels_is_that_of_columns_which_were_there():
     """To the digits of one solve, under a given precision: nothing is learned."""
     chunks = np.array_split(IN_ORDER, 6)
@@ -756,9 +776,7 @@ def of_many_levels():
     rows = pd.DataFrame({"person": person, "colour": np.array(["r", "b"])[colour]})
     rows = rows.astype("category").assign(age=rng.standard_normal(480))
     y = 2 * rows["age"] + rng.standard_normal(60)[person] + rng.standard_normal(480)
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        # two levels have effects without a second moment, and how far out draws are is chance
-        return BayesianLinearRegression(random_state=0).fit(rows, y), rows, y
+    return BayesianLinearRegression(random_state=0).fit(rows, y), rows, y
 
 
 def test_a_table_has_factors_and_levels_as_levels_of_its_index(fitted, of_many_levels):
