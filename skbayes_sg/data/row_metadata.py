@@ -32,6 +32,11 @@ class RowMetadata(NamedTuple):
     trials: ArrayLike | None = None
     """Number of trials that each y is the successes of"""
 
+    @property
+    def parts(self) -> frozenset[str]:
+        """Names of those that are a part of each row's likelihood."""
+        return frozenset(name for name in self._fields[1:] if getattr(self, name) is not None)
+
     def known(self, X: Any) -> Any:
         """Offsets, and behind them trials where there are any, of rows X; None without both."""
         return self.offset if self.trials is None else with_trials(self.offset, self.trials, X)
@@ -44,7 +49,7 @@ def metadata_of_fit(estimator: Any, metadata: RowMetadata) -> RowMetadata:
     ------
     ValueError
         If there are `var_weights` or `trials` and the estimator has none, or if the fit had an
-        offset or trials and there are none.
+        offset, `var_weights` or trials and there are none.
     """
     _, offset, var_weights, trials = metadata
     taken = signature(estimator.fit).parameters
@@ -55,10 +60,15 @@ def metadata_of_fit(estimator: Any, metadata: RowMetadata) -> RowMetadata:
                 f"trials of the fit are a part of {name}'s likelihood; give them again"
             )
         raise ValueError(f"trials: {name} takes none; they are of BayesianBinomialRegressor")
-    if offset is None and estimator._has_offset:
+    if offset is None and "offset" in estimator._metadata_of_fit:
         raise ValueError(
             f"{type(estimator).__name__} was fitted with an offset or exposure, which is a part of "
             "the likelihood of its rows; give it again as offset, of an exposure its logarithm"
+        )
+    if var_weights is None and "var_weights" in estimator._metadata_of_fit:
+        raise ValueError(
+            f"{type(estimator).__name__} was fitted with var_weights, which are a part of the "
+            "likelihood of its rows; give them again"
         )
     if var_weights is not None and "var_weights" not in taken:
         name = type(estimator).__name__

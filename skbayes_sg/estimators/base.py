@@ -161,8 +161,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """Whether rows on disk or on workers are read in blocks, by passes over all."""
     _bind_blocks: Callable[..., tuple[Posterior, dict[str, Any]]]
     """Posterior of such X, y and metadata, and fitted attributes that tell of them."""
-    _has_offset = False
-    """Whether the last fit had offsets."""
+    _metadata_of_fit: frozenset[str] = frozenset()
+    """Names of what was a part of the likelihood of each row of the last fit, beside X and y."""
     _design: Design | None = None
     """Columns of levels of the last fit, where X had factors."""
     _levels: Mapping[str, Levels] = MappingProxyType({})
@@ -479,7 +479,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> None:
         """Sample, write the fitted attributes, warn; `attributes` are those of the subclass."""
         attributes["n_samples_seen_"] = X.shape[0] if hasattr(X, "shape") else len(X)
-        attributes["_has_offset"] = metadata.offset is not None
+        attributes["_metadata_of_fit"] = metadata.parts
 
         def twin(fit: Fit) -> BayesianEstimator:
             other = copy.copy(self)
@@ -908,7 +908,7 @@ def with_offset(estimator: Any, X: Any, offset: ArrayLike | None) -> Any:
 
 def require_offset(estimator: Any, offset: ArrayLike | None) -> None:
     """Raise ValueError for rows without an offset where those of the fit had one."""
-    if offset is None and estimator._has_offset:
+    if offset is None and "offset" in estimator._metadata_of_fit:
         unit = "offset=0"
         if getattr(estimator.model_, "log_link", False):
             unit += ", or exposure=1,"
@@ -918,21 +918,27 @@ def require_offset(estimator: Any, offset: ArrayLike | None) -> None:
         )
 
 
-def of_chunk(estimator: Any, X: Any, offset: ArrayLike | None) -> dict[str, Any]:
+def of_chunk(estimator: Any, X: Any, metadata: RowMetadata) -> dict[str, Any]:
     """Fitted attributes after a chunk of a stream.
 
     Raises
     ------
     ValueError
-        If it has an offset after one without, or the other way round.
+        If it has an offset or `var_weights` after one without, or the other way round.
     """
-    if hasattr(estimator, "model_") and estimator._has_offset != (offset is not None):
+    changed = metadata.parts ^ estimator._metadata_of_fit
+    if hasattr(estimator, "model_") and "offset" in changed:
         raise ValueError(
             "offset, or exposure, must be given for all chunks of a stream or for none; give "
             "offset=0 where it is zero"
         )
+    if hasattr(estimator, "model_") and "var_weights" in changed:
+        raise ValueError(
+            "var_weights must be given for all chunks of a stream or for none; give ones where "
+            "each y is one observation"
+        )
     seen = getattr(estimator, "n_samples_seen_", 0) + X.shape[0]
-    return {"n_samples_seen_": seen, "_has_offset": offset is not None}
+    return {"n_samples_seen_": seen, "_metadata_of_fit": metadata.parts}
 
 
 def draws_that_predict(estimator: Any, every: bool = False) -> tuple[Any, NDArray]:

@@ -52,6 +52,7 @@ from skbayes_sg.estimators.out_of_core import FirstPass, require_chunk, source_o
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
 from skbayes_sg.frames import as_table
+from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.inference.precision import SEPARATED, Hyperprior
 from skbayes_sg.inference.result import Fit
@@ -338,6 +339,10 @@ class LinearModel(BayesianEstimator):
     def _has_units(self) -> bool:
         """Whether the prior is in units of the columns, or was in another fit."""
         return self._em() is not None or isinstance(self.prior, FittedPosterior)
+
+    def _warnings_of_stream(self, stream: Stream) -> dict[str, str]:
+        """What the rows of a stream are warned of, by kind."""
+        return {}
 
     def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
         """Warnings about columns of one value, where the prior is in units of the columns."""
@@ -696,8 +701,8 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         (5000, (8, 256, 21))
         """
         X, y, labels = chunk_of(self, X, y, classes)
-        attributes = of_chunk(self, X, offset) | {"classes_": labels}
         metadata = RowMetadata(sample_weight, offset)
+        attributes = of_chunk(self, X, metadata) | {"classes_": labels}
         model, data = self._rows(X, y, labels, metadata, n_total=X.shape[0])
         update(self, data, lambda rows: model, attributes)
         return self
@@ -877,7 +882,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
             self._family.require_together(y, columns)
         if columns is not None and self._family.has_location:
             y, columns = y - columns[:, 0], np.column_stack([0 * columns[:, 0], columns[:, 1:]])
-            columns = columns if columns.any() else None
+            columns = columns if columns.shape[1] > 1 else None
         X = X if columns is None else with_known(X, columns)
         return X, y, RowMetadata(weight)
 
@@ -947,7 +952,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         if not first:
             self._take_levels_of(X)
         X, y = self._validate_pair(X, y, reset=first)
-        attributes = of_chunk(self, X, metadata.offset)
+        attributes = of_chunk(self, X, metadata)
         data = self._rows(X, y, metadata, n_total=X.shape[0])
         warn(self._family.notices(data))
         update(self, data, self._make_model, attributes)

@@ -227,9 +227,10 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         if not first:
             self._take_levels_of(X)
         X, y = self._validate_pair(X, y, reset=first)
-        attributes = of_chunk(self, X, offset)
+        metadata = RowMetadata(sample_weight, offset)
+        attributes = of_chunk(self, X, metadata)
         total = population(n_total, X.shape[0], attributes["n_samples_seen_"])
-        follow(self, self._bind(X, y, RowMetadata(sample_weight, offset), total), attributes)
+        follow(self, self._bind(X, y, metadata, total), attributes)
         return self
 
     # -- draws --------------------------------------------------------------------------------

@@ -64,9 +64,10 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
             If the chain diverges.
         """
         X, y, labels = chunk_of(self, X, y, classes)
-        attributes = of_chunk(self, X, offset) | {"classes_": labels}
+        metadata = RowMetadata(None, offset)
+        attributes = of_chunk(self, X, metadata) | {"classes_": labels}
         total = population(n_total, X.shape[0], attributes["n_samples_seen_"])
-        follow(self, self._bind(X, y, labels, RowMetadata(None, offset), total), attributes)
+        follow(self, self._bind(X, y, labels, metadata, total), attributes)
         return self
 
     def _under_draws(self, X) -> NDArray:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.linear_model import LinearRegressor, mean_of, of_draws
+from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.models import Student
 from skbayes_sg.posterior import Posterior
 
@@ -126,23 +129,37 @@ class BayesianRobustRegressor(LinearRegressor):
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """Also a warning about rows that the model takes for noiseless."""
-        rows, model = posterior.data.sample, self.model_
-        numbers = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
-        X, y, weight, _ = rows.load(numbers)
-        weight = np.ones(len(y)) if weight is None else weight
-        least, mean = model.least_scale, self._draws.mean()[None]
-        values, member = np.unique(y, return_inverse=True)
-        shares = np.bincount(member, weight) / weight.sum()
-        share, value = float(shares.max()), float(values[shares.argmax()])
-        if least > model.smallest_scale:  # of the resolution of y
-            small = self.scale_samples_ < _NEAR_THE_LEAST * least
-            if self._draws.of(small).mean() > 0.5:
-                warnings = [*warnings, _ROUNDED.format(model.resolution, share, value)]
-            return super()._explained(posterior, warnings)
-        close = np.abs(y - model.outputs(mean, X)[0, 0]) < least
-        on_line = float(weight @ close / weight.sum())
-        pattern = f"have y = {value:.3g}" if share >= on_line else "lie on one line exactly"
-        share = max(share, on_line)
-        if 0.5 < share < 1:
-            warnings = [*warnings, _TIED.format(share, pattern, least)]
-        return super()._explained(posterior, warnings)
+        model = self.model_
+        small = self.scale_samples_ < _NEAR_THE_LEAST * model.least_scale
+        mean, is_least = self._draws.mean(), bool(self._draws.of(small).mean() > 0.5)
+        text = _noiseless(model, posterior.data.sample, mean, is_least)
+        return super()._explained(posterior, [*warnings, text] if text else warnings)
+
+    def _warnings_of_stream(self, stream: Stream) -> dict[str, str]:
+        model, mean = stream.model, stream.posterior.mean
+        assert isinstance(model, Student)
+        scale = float(model.natural("log_scale", model.unpack(mean)["log_scale"])[1][0])
+        is_least = scale < _NEAR_THE_LEAST * model.least_scale
+        text = _noiseless(model, stream.rows_that_tell(), mean, is_least)
+        return {"noiseless": text} if text else {}
+
+
+def _noiseless(model: Student, rows: InMemory, mean: NDArray, is_least: bool) -> str:
+    """A warning about rows that a fit takes for noiseless; empty without such rows.
+
+    `mean` (D,) is the posterior's, and `is_least` says whether the scale is about as small as it
+    can be.
+    """
+    numbers = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
+    X, y, weight, _ = rows.load(numbers)
+    weight = np.ones(len(y)) if weight is None else weight
+    values, member = np.unique(y, return_inverse=True)
+    shares = np.bincount(member, weight) / weight.sum()
+    share, value = float(shares.max()), float(values[shares.argmax()])
+    if model.least_scale > model.smallest_scale:  # of the resolution of y
+        return _ROUNDED.format(model.resolution, share, value) if is_least else ""
+    close = np.abs(y - model.outputs(mean[None], X)[0, 0]) < model.least_scale
+    on_line = float(weight @ close / weight.sum())
+    pattern = f"have y = {value:.3g}" if share >= on_line else "lie on one line exactly"
+    share = max(share, on_line)
+    return _TIED.format(share, pattern, model.least_scale) if 0.5 < share < 1 else ""

@@ -167,6 +167,8 @@ def update(
 
     # Each kind once, in words that stay the same; the figures are in `diagnostics_`.
     kinds = _warnings_of(stream, factor)
+    if is_due:
+        kinds |= estimator._warnings_of_stream(stream)
     estimator._stream = replace(stream, said=stream.said | kinds.keys())
     engine = None if estimator._fit is None else estimator._fit.engine
     estimator._fit = StreamFit(estimator._stream, engine)

@@ -336,6 +336,18 @@ def test_a_stream_with_offsets_is_the_posterior_of_all_rows():
         stream.partial_fit(X[:9], BINARY[:9])
 
 
+@pytest.mark.parametrize("cls", [BayesianLinearRegression, BayesianGammaRegressor])
+def test_a_stream_may_begin_with_means_of_one_observation(cls):
+    y, k = (AMOUNTS if cls is BayesianGammaRegressor else NUMBERS), np.where(np.arange(N) < 9, 1, K)
+    stream = cls(**WEAK)
+    for rows in (slice(1), slice(1, 9), slice(9, N)):
+        stream.partial_fit(X[rows], y[rows], var_weights=k[rows])
+    whole = cls(**WEAK).fit(X, y, var_weights=k)
+    sd = np.sqrt(whole.posterior_.covariance.diagonal()[: P + 1])
+    shift = stream.posterior_.mean[: P + 1] - whole.posterior_.mean[: P + 1]
+    assert (np.abs(shift) < 0.02 * sd).all()
+
+
 def test_offsets_are_routed_through_searches():
     with sklearn.config_context(enable_metadata_routing=True):
         model = BayesianPoissonRegressor(random_state=0)
@@ -448,12 +460,13 @@ def test_what_is_asked_of_the_rows_of_a_fit_knows_their_means():
     given = {"noise_variance": 2.0, "prior_precision": 1.0, "random_state": 0}
     model = BayesianLinearRegression(**given).fit(X, NUMBERS, var_weights=K)
     # under a known noise variance the mean of k is k rows
+    rows = BayesianLinearRegression(**given).fit(X, NUMBERS, K)
     np.testing.assert_array_equal(
         model.predicted_covariance(X, NUMBERS, var_weights=K),
-        model.predicted_covariance(X, NUMBERS, sample_weight=K),
+        rows.predicted_covariance(X, NUMBERS, sample_weight=K),
     )
     of_means = prior_sensitivity(model, X, NUMBERS, var_weights=K)
-    of_rows = prior_sensitivity(model, X, NUMBERS, sample_weight=K)
+    of_rows = prior_sensitivity(rows, X, NUMBERS, sample_weight=K)
     np.testing.assert_array_equal(of_means["likelihood"], of_rows["likelihood"])
     model = BayesianGammaRegressor(random_state=0).fit(X, AMOUNTS, var_weights=K)
     drawn = model.draws_.reshape(-1, P + 2)[:, : P + 1].var(axis=0)

@@ -134,6 +134,7 @@ def fitted(kind):
         "three": lambda: logistic().fit(X, THREE),
         "line": lambda: linear().fit(X, LINE),
         "learned": lambda: linear(prior_precision="learned").fit(X, LINE),
+        "means": lambda: linear().fit(X, LINE, var_weights=np.full(N, 3)),
         "rates": lambda: poisson().fit(X, COUNTS, exposure=EXPOSURE),
         "offset": lambda: logistic().fit(X, PAIR, offset=LINE),
         "stream": lambda: linear().partial_fit(X, LINE),
@@ -370,6 +371,14 @@ CASES = {
             sandwich_summary(fitted("rates"), X, COUNTS, offset=np.log(EXPOSURE)),
         ),
     ),
+    "rows of the fit without their numbers of observations": (
+        "which are a part of the likelihood of its rows; give them again",
+        lambda: sandwich_summary(fitted("means"), X, LINE),
+        lambda: (
+            sandwich_summary(fitted("means"), X, LINE, var_weights=np.full(N, 3)),
+            prior_sensitivity(fitted("means"), X, LINE, var_weights=np.full(N, 3)),
+        ),
+    ),
     "covariance without exposure": (
         "give it again as offset, of an exposure its logarithm",
         lambda: fitted("rates").predicted_covariance(X, COUNTS),
@@ -566,6 +575,15 @@ CASES = {
         "give offset=0 where it is zero",
         lambda: stream(linear(), (X, LINE, {"offset": np.ones(N)}), (X, LINE, {})),
         lambda: stream(linear(), (X, LINE, {"offset": np.ones(N)}), (X, LINE, {"offset": 0.0})),
+    ),
+    "means of some chunks": (
+        "give ones where each y is one observation",
+        lambda: stream(linear(), (X, LINE, {"var_weights": np.full(N, 3)}), (X, LINE, {})),
+        lambda: stream(
+            linear(),
+            (X, LINE, {"var_weights": np.full(N, 3)}),
+            (X, LINE, {"var_weights": np.ones(N)}),
+        ),
     ),
     "weights of nothing in a stream": (
         "give larger weights, or noise_prior a larger shape, or noise_variance a number",
