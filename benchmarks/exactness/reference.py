@@ -115,7 +115,8 @@ def bind(
     elif family == "ordinal":
         shares = np.bincount(y.astype(int), w, classes) + 0.5
         odds = np.cumsum(shares)[:-1] / (shares.sum() - np.cumsum(shares)[:-1])
-        start, own_mean, own_sd = -np.log(odds[0]), [0.0] * (classes - 2), [2.0] * (classes - 2)
+        start = -np.log(odds[(classes - 2) // 2])
+        own_mean, own_sd = [0.0] * (classes - 2), [2.0] * (classes - 2)
     elif family in ("poisson", "negative_binomial", "gamma"):
         start = np.log((w @ y + 0.5) / (total + 1))
         if family != "poisson":
@@ -240,6 +241,7 @@ def log_likelihood(form: Form, rows: Rows, theta: Any) -> Any:
         each = y * eta - jax.nn.softplus(eta)
     elif form.family == "ordinal":
         cuts = jnp.concatenate([jnp.zeros(1), jnp.cumsum(jnp.exp(own))])
+        cuts -= cuts[form.own // 2]  # the middle one is minus the intercept
         k, last = y.astype(int), form.own + 1
         upper, lower = cuts[jnp.minimum(k, last - 1)], cuts[jnp.maximum(k - 1, 0)]
         gap = jnp.exp(own[jnp.clip(k - 1, 0, max(form.own - 1, 0))]) if form.own else 1.0
@@ -328,8 +330,8 @@ def quantities(form: Form, rows: Rows, theta: Any, eta: Any) -> tuple[list[str],
     names = [f"coef {c},{j}" if k > 1 else f"coef {j}" for c in range(k) for j in range(p)]
     parts = [coef.reshape(-1, k * p)]
     if form.family == "ordinal":
-        gaps = np.cumsum(np.exp(own), axis=1)
-        parts.append(np.column_stack([-intercept, gaps - intercept]))
+        cuts = np.pad(np.cumsum(np.exp(own), axis=1), ((0, 0), (1, 0)))
+        parts.append(cuts - cuts[:, [form.own // 2]] - intercept)
         names += [f"threshold {c}" for c in range(parts[-1].shape[1])]
     else:
         if form.family == "robust":

@@ -33,9 +33,9 @@ class RowMetadata(NamedTuple):
     """Number of trials that each y is the successes of"""
 
     @property
-    def parts(self) -> frozenset[str]:
+    def parts(self) -> tuple[str, ...]:
         """Names of those that are a part of each row's likelihood."""
-        return frozenset(name for name in self._fields[1:] if getattr(self, name) is not None)
+        return tuple(name for name in self._fields[1:] if getattr(self, name) is not None)
 
     def known(self, X: Any) -> Any:
         """Offsets, and behind them trials where there are any, of rows X; None without both."""

@@ -161,7 +161,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """Whether rows on disk or on workers are read in blocks, by passes over all."""
     _bind_blocks: Callable[..., tuple[Posterior, dict[str, Any]]]
     """Posterior of such X, y and metadata, and fitted attributes that tell of them."""
-    _metadata_of_fit: frozenset[str] = frozenset()
+    _metadata_of_fit: tuple[str, ...] = ()
     """Names of what was a part of the likelihood of each row of the last fit, beside X and y."""
     _design: Design | None = None
     """Columns of levels of the last fit, where X had factors."""
@@ -926,7 +926,7 @@ def of_chunk(estimator: Any, X: Any, metadata: RowMetadata) -> dict[str, Any]:
     ValueError
         If it has an offset or `var_weights` after one without, or the other way round.
     """
-    changed = metadata.parts ^ estimator._metadata_of_fit
+    changed = set(metadata.parts) ^ set(estimator._metadata_of_fit)
     if hasattr(estimator, "model_") and "offset" in changed:
         raise ValueError(
             "offset, or exposure, must be given for all chunks of a stream or for none; give "

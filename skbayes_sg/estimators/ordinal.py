@@ -37,8 +37,9 @@ class BayesianOrdinalClassifier(LinearClassifier):
         column of ordered categories, as of pandas, has its own order and all of its levels. Other
         labels are taken in alphabetical order, with a warning.
     intercept_precision : float, default=0.01
-        Prior precision of the first threshold, where columns have their means. Under a learned
-        `prior_precision` its prior mean is that of the share of the lowest class.
+        Prior precision of the middle threshold, the lower one of two, where columns have their
+        means. Under a learned `prior_precision` its prior mean is that of the share of the classes
+        below it.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
@@ -30,7 +30,7 @@ def simulated(n_rows=300, seed=0):
     [
         pytest.param([0, 1, 2], id="all"),
         pytest.param([0, 2, 3], id="inner"),
-        pytest.param([0, 1, 3], id="upper"),
+        pytest.param([1, 2, 3], id="end"),
     ],
 )
 @pytest.mark.quick("inner")
@@ -63,18 +63,6 @@ def test_moments_are_those_of_the_posterior(levels, seed):
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=error)
 
 
-@pytest.mark.slow
-def test_a_fit_says_that_a_lowest_level_without_rows_is_hard_to_sample(seed):
-    """The first cut and the gap above it are a curved ridge, of which only the prior knows an end.
-
-    Chains that stay away from its narrow end have standard deviations of .8 of the right ones.
-    """
-    X, y = simulated(60, seed)
-    model = BayesianOrdinalClassifier(prior_precision=1.0, categories=range(4), random_state=seed)
-    with pytest.warns(ConvergenceWarning, match="ess_tail_min"):
-        model.fit(X, y + 1)
-
-
 def test_the_truth_is_in_the_posterior_of_many_rows(seed):
     X, y = simulated(1500, seed)
     model = BayesianOrdinalClassifier(random_state=seed).fit(X, y)
@@ -82,6 +70,9 @@ def test_the_truth_is_in_the_posterior_of_many_rows(seed):
     sd = model.threshold_samples_.std(axis=(0, 1))
     assert (np.abs(model.thresholds_ - CUTS) < CERTAIN * sd).all()
     np.testing.assert_allclose(model.threshold_samples_[..., 0], -model.intercept_samples_)
+    more = BayesianOrdinalClassifier(categories=range(-1, 3), random_state=seed).fit(X, y)
+    np.testing.assert_allclose(more.threshold_samples_[..., 1], -more.intercept_samples_)
+    assert (np.diff(more.threshold_samples_) > 0).all()
 
 
 def test_two_classes_are_logistic_regression():

@@ -26,6 +26,7 @@ def test_probabilities_are_differences_of_cumulative_logits(n_classes, n_own):
     model, outputs, _ = some(n_classes, n_own)
     cuts = np.cumsum(np.exp(outputs[:, 1:]), axis=1)
     cuts = np.concatenate([0 * outputs[:, :1], cuts], axis=1)
+    cuts -= cuts[:, [(n_classes - 2) // 2]]
     ends = np.zeros((2, 1, 8))
     up_to = np.concatenate([ends, expit(cuts - outputs[:, :1]), ends + 1], axis=1)
     for k, p in enumerate(np.diff(up_to, axis=1).swapaxes(0, 1)):
