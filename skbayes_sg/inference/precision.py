@@ -298,7 +298,7 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
     # one precision, from the weak prior to the mean of its logarithm
     path, first = NormalPath(posterior, scales, in_mean), posterior.prior
     rho = [float(np.log(scales.of(first)[0]))]
-    uninformed = np.array([path.at(rho[0]).known < NO_INFORMATION])
+    uninformed = np.array([path.at(rho[0]).n_determined < NO_INFORMATION])
     for _ in range(_MOST_APPROXIMATIONS):
         centre, width = path.moments()
         rho.append(centre)
@@ -339,7 +339,7 @@ def _beside(
     """
     if isinstance(scales, OnePrecision):
         joint, _ = JointDistribution.of(distribution, prior, scales)
-        known = scales.sizes - joint.at * joint.j.sum()
+        known = scales.sizes - joint.lam_0 * joint.j.sum()
         return np.array([joint.mean]), np.array([joint.sd]), known
     marginal = MarginalScales(scales, distribution, prior)
     centre = marginal.mode(eta)

@@ -68,7 +68,7 @@ class AllRows(Density):
 
     @classmethod
     def whitened(cls, posterior: Posterior, mode: Mode, along: Scales) -> AllRows:
-        """By a matrix; sums of squares of groups are such sums in these coordinates too."""
+        """Whitened by a matrix; sums of squares of groups are such sums in u too."""
         curvature = mode.curvature.dense()
         members = along.members(posterior.prior)
         columns = posterior.predictor.columns()
@@ -78,7 +78,7 @@ class AllRows(Density):
 
     @classmethod
     def low_rank(cls, posterior: Posterior, mode: Mode) -> AllRows:
-        """By a diagonal, a block and a matrix of low rank, of very many parameters."""
+        """Whitened by a diagonal, a block and a matrix of low rank, of very many parameters."""
         there = Diag(np.ones(posterior.dim))
         return cls(posterior, low_rank(posterior, mode.theta), mode.theta, there, measure=True)
 
@@ -90,20 +90,20 @@ class AllRows(Density):
         miss the stiffest direction.
         """
         everything = slice(None)
-        here = self.grad_estimate(np.zeros((1, self.dim)), everything)
+        at_mode = self.grad_estimate(np.zeros((1, self.dim)), everything)
 
         def curvature(v: NDArray) -> NDArray:
             length = np.linalg.norm(v)  # differences over one standard deviation
-            return length * (here - self.grad_estimate(v / length, everything))
+            return length * (at_mode - self.grad_estimate(v / length, everything))
 
         stiffness = largest_eigenvalue(curvature, self.dim, deterministic_rng("stiffness"))
-        each = max(self.dim, self._rows.n_rows * self._rows.model.widest)
-        together = max(1, elements_at_a_time() // each)
+        point_size = max(self.dim, self._rows.n_rows * self._rows.model.widest)
+        together = max(1, elements_at_a_time() // point_size)
 
         def gradient(u: NDArray) -> NDArray:
             parts = np.array_split(u, -(-len(u) // together))
-            each = in_order(lambda part: self.grad_estimate(part, everything), parts)
-            return np.concatenate(list(each))
+            gradients = in_order(lambda part: self.grad_estimate(part, everything), parts)
+            return np.concatenate(list(gradients))
 
         points = deterministic_rng("steepness").standard_normal((32, self.dim))
         lines = gradient(points[:16])
@@ -113,9 +113,9 @@ class AllRows(Density):
 
     def under(self, posterior: Posterior) -> AllRows:
         """In the same coordinates; how steep it is under this prior is not measured."""
-        theta = self.anchor.theta
-        more = posterior.prior.curvature(theta) + self.posterior.prior.curvature(theta) * -1.0
-        change = Diag(self.coordinates.pullback_diagonal(more.diagonal()))
+        theta, before = self.anchor.theta, self.posterior.prior
+        of_priors = posterior.prior.curvature(theta) + before.curvature(theta) * -1.0
+        change = Diag(self.coordinates.pullback_diagonal(of_priors.diagonal()))
         curvature = self.anchor.curvature + change
         return AllRows(posterior, self.coordinates, theta, curvature)
 
@@ -128,12 +128,12 @@ class AllRows(Density):
         return twin
 
     def grad_estimate(self, u: NDArray, rows: Rows) -> NDArray:
-        """From all rows."""
-        at = self._within.inverse_transform(u.astype(self._dtype, copy=False))
-        gradient = self._rows.full_gradient(at).astype(self._dtype, copy=False)
+        """Gradient from all rows."""
+        theta = self._within.inverse_transform(u.astype(self._dtype, copy=False))
+        gradient = self._rows.full_gradient(theta).astype(self._dtype, copy=False)
         return self._within.pullback(gradient)
 
     def logdensity_and_grad(self, u: NDArray) -> tuple[NDArray, NDArray]:
-        at = self._within.inverse_transform(u.astype(self._dtype, copy=False))
-        value, gradient = self._rows.logdensity_and_grad(at)
+        theta = self._within.inverse_transform(u.astype(self._dtype, copy=False))
+        value, gradient = self._rows.logdensity_and_grad(theta)
         return value, self._within.pullback(gradient.astype(self._dtype, copy=False))

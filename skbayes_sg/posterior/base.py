@@ -248,9 +248,9 @@ class Posterior(Target):
         model = self.model
 
         def total(batch: Batch) -> tuple[NDArray]:
-            each = model.log_likelihood(theta, batch.X, batch.y)
-            each = each if batch.weight is None else each * batch.weight
-            return (each.sum(axis=1, dtype=np.float64),)
+            value = model.log_likelihood(theta, batch.X, batch.y)
+            value = value if batch.weight is None else value * batch.weight
+            return (value.sum(axis=1, dtype=np.float64),)
 
         (value,) = self.data.reduce(total, self._row_size)
         return value * self._scale + self.prior.log_density(theta)
@@ -292,8 +292,8 @@ class Posterior(Target):
             outputs = model.outputs(theta, batch.X).astype(np.float64, copy=False)
             return (model.moment_of(model.observed_at(outputs, batch.y)[0], batch),)
 
-        (found,) = self.data.reduce(total, self.dim * model.widest, pairs=True)
-        return found.dense() * self._scale
+        (information,) = self.data.reduce(total, self.dim * model.widest, pairs=True)
+        return information.dense() * self._scale
 
     def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior (chains,) and gradient (chains, D), in one pass over all rows."""
@@ -307,8 +307,8 @@ class Posterior(Target):
         model = self.predictor
 
         def total(batch: Batch) -> tuple[NDArray]:
-            at = model.expand_rows(model.outputs(theta, batch.X), batch.y)
-            return (model.forces_along(directions, distances, batch.X, at, batch.weight),)
+            at_theta = model.expand_rows(model.outputs(theta, batch.X), batch.y)
+            return (model.forces_along(directions, distances, batch.X, at_theta, batch.weight),)
 
         (forces,) = self.data.reduce(total, len(directions) * model.widest)
         return forces * self._scale

@@ -52,15 +52,15 @@ class Closed(Density):
     def __init__(self, posterior: Posterior, mode: Mode, scales: Scales | None = None) -> None:
         model, prior = posterior.predictor, posterior.normal_prior
         self.posterior, self._mode, self._scales = posterior, mode, scales
-        known = known_at(posterior, mode)
-        here = model.columns(), known.mean[None], known.operator.dense()
+        distribution = known_at(posterior, mode)
+        around_mean = model.columns(), distribution.mean[None], distribution.operator.dense()
         self.dim = posterior.dim
         if scales is None:
-            self.coordinates, self.closed_form = Whitened.of(*here), known.standard()
+            self.coordinates, self.closed_form = Whitened.of(*around_mean), distribution.standard()
             return
-        whitened = Whitened.along(*here, *scales.members(prior))
+        whitened = Whitened.along(*around_mean, *scales.members(prior))
         self.coordinates, self.dim = WithPrecision(whitened), posterior.dim + 1
-        self.closed_form = JointDistribution.along(whitened.S, known, prior, scales)
+        self.closed_form = JointDistribution.along(whitened.S, distribution, prior, scales)
 
     def under(self, posterior: Posterior) -> Closed:
         """Without a pass over the rows."""
@@ -100,7 +100,7 @@ class InNoiseUnits(Whitened):
     Attributes
     ----------
     mean : array of shape (D,)
-        Of the prior.
+        Mean of the prior.
     log_noise : float
     """
 
@@ -127,9 +127,9 @@ class Quadratic(Density):
     ----------
     posterior : Posterior
     mode : Mode
-        Near its mode.
+        A point near its mode.
     scales : Scales
-        Whose groups the coordinates belong to.
+        Precisions whose groups the coordinates belong to.
     """
 
     anchor: Anchor
@@ -147,15 +147,16 @@ class Quadratic(Density):
             centre = (prior.mean + phi)[None]
             centre[0, -1] = 0.0
         members, precision = scales.members(prior), distribution.operator.dense()
-        of = Whitened.along(model.columns(), centre, precision, *members)
+        whitened = Whitened.along(model.columns(), centre, precision, *members)
         n = distribution.operator.dim
         with_noise = np.pad(distribution.operator.dense(), (0, posterior.dim - n))
-        self._curvature = of.pullback_matrix(with_noise)[:n, :n]
+        self._curvature = whitened.pullback_matrix(with_noise)[:n, :n]
         self._mean = np.zeros(n)
         if self._shape is not None:
-            self._mean = -of.transform(prior.mean[None])[0, :n]
-            of = InNoiseUnits(of.centre, of.columns, of.rest, of.S, of.inverse, prior.mean, gamma)
-        self.posterior, self.coordinates, self.dim = posterior, of, posterior.dim
+            self._mean = -whitened.transform(prior.mean[None])[0, :n]
+            turned = whitened.centre, whitened.columns, whitened.rest, whitened.S, whitened.inverse
+            whitened = InNoiseUnits(*turned, prior.mean, gamma)
+        self.posterior, self.coordinates, self.dim = posterior, whitened, posterior.dim
         self.anchor = Anchor.of_all(mode.theta, self._at_centre(), 1, posterior.n_total)
 
     def _at_centre(self) -> Operator:
@@ -167,7 +168,7 @@ class Quadratic(Density):
         return Dense(np.block([[C, (C @ d)[:, None]], [C @ d, np.array([[corner]])]]))
 
     def grad_estimate(self, u: NDArray, rows: Rows) -> NDArray:
-        """From all rows."""
+        """Gradient from all rows."""
         return self.logdensity_and_grad(u)[1]
 
     def logdensity_and_grad(self, u: NDArray) -> tuple[NDArray, NDArray]:

@@ -84,7 +84,7 @@ class Pool(NamedTuple):
     weight: NDArray
     """(m,): 1 / inclusion probability"""
     probability: NDArray
-    """(m,): of each draw"""
+    """(m,): probability of each row in a draw"""
     error: float
     """Standard deviation of the frozen error of the gradient per direction, in units of its own
     under the posterior, so that it is about the error of the mean in posterior standard deviations.
@@ -110,9 +110,9 @@ class PoolRows:
     at_anchor : tuple of arrays (..., m)
         What remainders need of each row.
     weight : array of shape (m,)
-        Of a row that is drawn, so that the mean over draws is that over the population.
+        Weight of a row that is drawn, so that the mean over draws is that over the population.
     full_weight : array of shape (m,)
-        Of each row where all are taken.
+        Weight of each row where all are taken.
     pool : Pool
     points : array of shape (points, D)
         Distances from the anchor that stand for the normal approximation.
@@ -147,7 +147,7 @@ class PoolRows:
         return replace(
             self,
             X=self.X[rows],
-            at_anchor=tuple(each[..., rows] for each in self.at_anchor),
+            at_anchor=tuple(values[..., rows] for values in self.at_anchor),
             full_weight=self.full_weight[rows],
         )
 
@@ -157,9 +157,9 @@ class PoolRows:
         if not isinstance(rows, slice):  # else the whole pool: the mean over all draws
             X, weight = self.X.take(rows, axis=0), self.weight[rows]
             at_anchor = tuple(kept[..., rows] for kept in self.at_anchor)
-        left = self.model.remainder(self.model.outputs(change, X), at_anchor)
-        left *= weight
-        return self.model.times_inputs(left, X)
+        remainder = self.model.remainder(self.model.outputs(change, X), at_anchor)
+        remainder *= weight
+        return self.model.times_inputs(remainder, X)
 
     def noise(self, change: NDArray) -> NDArray:
         """Covariance of one draw in the mean over points, (points, D) from the anchor: (D, D).
@@ -226,15 +226,15 @@ class Expanded(Density):
         NoExpansionError
             If the Hessian at the mode is not definite.
         """
-        model, at, prior = posterior.predictor, mode.theta, posterior.prior
+        model, theta, prior = posterior.predictor, mode.theta, posterior.prior
 
         # what the log likelihood of all rows is to second order
-        gradient = mode.gradient - prior.gradient(at)
-        fisher = (mode.curvature + prior.curvature(at) * -1.0).dense()
+        gradient = mode.gradient - prior.gradient(theta)
+        fisher = (mode.curvature + prior.curvature(theta) * -1.0).dense()
         information = model.observed(fisher, gradient)
         if not model.canonical:
-            information = posterior.observed(at)
-        curvature = information + prior.hessian(at)
+            information = posterior.observed(theta)
+        curvature = information + prior.hessian(theta)
         try:
             np.linalg.cholesky(curvature)
         except np.linalg.LinAlgError:
@@ -245,21 +245,21 @@ class Expanded(Density):
         # the rows that stand for what is left of it, in the coordinates of the chains
         typical = laplace_points(posterior, mode)[0]
         (X, y, weight, _), pool = choose_pool(posterior, mode, typical, deterministic_rng("pool"))
-        at_anchor = model.expand_rows(model.outputs(at, X), y)
+        at_anchor = model.expand_rows(model.outputs(theta, X), y)
         X = dense(model.features(X))
         coordinates: Identity | Whitened = Identity()
         if whiten:
             if along is None:
-                coordinates = Whitened.of(model.columns(), at, curvature)
+                coordinates = Whitened.of(model.columns(), theta, curvature)
             else:
                 members = along.members(prior)
-                coordinates = Whitened.along(model.columns(), at, curvature, *members)
+                coordinates = Whitened.along(model.columns(), theta, curvature, *members)
             model = model.on_columns(len(coordinates.S))
         m, pieces = len(pool.weight), row_blocks(len(X), X[:1].nbytes, _BLOCK)
-        given = X
-        X = np.concatenate(list(in_order(lambda some: coordinates.inputs(given[some]), pieces)))
+        natural = X
+        X = np.concatenate(list(in_order(lambda piece: coordinates.inputs(natural[piece]), pieces)))
         if pool.batch_size < m:
-            pool = pool._replace(batch_size=_rows_of_minibatch(given, X, pool, pieces))
+            pool = pool._replace(batch_size=_rows_of_minibatch(natural, X, pool, pieces))
         weight = pool.weight if weight is None else weight * pool.weight
         weight = (weight / (posterior.data.n_rows * pool.probability)).astype(X.dtype)
         rows = PoolRows(
@@ -270,7 +270,7 @@ class Expanded(Density):
             weight,
             weight * (m * pool.probability).astype(X.dtype),
             pool,
-            coordinates.transform(typical) - coordinates.transform(at),
+            coordinates.transform(typical) - coordinates.transform(theta),
         )
 
         # their noise, which only minibatches have; it is diagonal where coordinates may rotate
@@ -281,11 +281,11 @@ class Expanded(Density):
             if along is None and isinstance(coordinates, Whitened) and coordinates.rotates:
                 values, V = reproducible_eigh(noise)
                 coordinates = coordinates.rotated(V)
-                points = coordinates.transform(typical) - coordinates.transform(at)
+                points = coordinates.transform(typical) - coordinates.transform(theta)
                 X = X @ V.astype(X.dtype)
                 rows = replace(rows, coordinates=coordinates, X=X, points=points)
                 measured = partial(Diag, np.maximum(values, 0.0))
-        return cls(posterior, SecondOrder(at, gradient, information, fisher), rows, measured)
+        return cls(posterior, SecondOrder(theta, gradient, information, fisher), rows, measured)
 
     def __init__(
         self,
@@ -298,18 +298,18 @@ class Expanded(Density):
         self.posterior, self.prior, self.dim = posterior, posterior.prior, posterior.dim
         self.coordinates, self.n_total = rows.coordinates, posterior.n_total
         self._expansion, self._rows, self._measured = expansion, rows, measured
-        at, slope, hessian, fisher = expansion
+        theta, slope, hessian, fisher = expansion
         prior, coordinates, pool = posterior.prior, rows.coordinates, rows.pool
-        self._origin = coordinates.transform(at)
+        self._origin = coordinates.transform(theta)
         if prior.quadratic:  # then it is part of the expansion
-            slope = slope + prior.gradient(at)
-            hessian = hessian + prior.hessian(at)
+            slope = slope + prior.gradient(theta)
+            hessian = hessian + prior.hessian(theta)
         self._gradient_there = coordinates.pullback(slope)
         self._hessian = _stored(coordinates.pullback_matrix(hessian))
         # definite under any prior, also one under which the anchor is far from the mode
         curvature = self._hessian
         if fisher is not expansion.information or not prior.quadratic:
-            fisher = fisher + prior.curvature(at).dense()
+            fisher = fisher + prior.curvature(theta).dense()
             curvature = _stored(coordinates.pullback_matrix(fisher))
 
         # Where the pool has all rows, the Hessian of the likelihood cancels from a gradient of all:
@@ -319,23 +319,23 @@ class Expanded(Density):
         wide = isinstance(self._hessian, Diag) and self.dim**2 > 16 * m
         self._cancels = m == posterior.data.n_rows and not wide
         self._hessian_left: Callable[[NDArray], NDArray] = self._hessian.matvec
-        left = coordinates.pullback_matrix(prior.curvature(at).dense())
-        of_prior = _stored(left)
+        prior_curvature = coordinates.pullback_matrix(prior.curvature(theta).dense())
+        of_prior = _stored(prior_curvature)
         if self._cancels and not prior.quadratic:
             self._hessian_left = np.zeros_like
         elif self._cancels:  # what is left is the precision of the prior
             self._hessian_left = of_prior.matvec
             outputs, columns = rows.model.columns().shape
             if outputs > 1 and isinstance(coordinates, Whitened) and not len(coordinates.rest):
-                form = left[:columns, :columns]
-                error = np.abs(left - np.kron(np.eye(outputs), form)).max()
+                form = prior_curvature[:columns, :columns]
+                error = np.abs(prior_curvature - np.kron(np.eye(outputs), form)).max()
                 if error <= 1e-6 * np.abs(form).max():  # the same for each output
                     self._hessian_left = partial(_of_each_output, form)
 
         if steepness is None:
             steepness = self._measured_steepness(curvature, of_prior)
         self.anchor = Anchor(
-            at,
+            theta,
             curvature,
             m,
             pool.probability,
@@ -369,9 +369,9 @@ class Expanded(Density):
             parts = np.array_split(self._origin + change, -(-len(change) // together))
             return np.concatenate(list(in_order(self._full_gradient, parts)))
 
-        found = steepness(gradient, curvature, lines, rows.points)
+        steepest = steepness(gradient, curvature, lines, rows.points)
         if rows.model.conjugate:
-            return found, 1.0
+            return steepest, 1.0
         units = self.coordinates.pullback(np.eye(self.dim))
         directions = curvature.inverse().matvec(units)
         directions /= np.sqrt(np.sum(directions * units, axis=1, keepdims=True))
@@ -385,7 +385,7 @@ class Expanded(Density):
         )
         along = partial(column_steepness, forces, limit=STEEP_COLUMN)
         parts = np.array_split(np.arange(self.dim), n_parts)
-        return found, max(in_order(lambda some: along(directions[some], of_prior[some]), parts))
+        return steepest, max(in_order(lambda part: along(directions[part], of_prior[part]), parts))
 
     def under(self, posterior: Posterior) -> Expanded:
         """The same expansion and rows; how steep it is under this prior is not measured."""
@@ -403,10 +403,10 @@ class Expanded(Density):
             return self._with_expansion(rest, change, self._hessian.matvec(change))
         of_rows = pool.model.difference if self._cancels else pool.model.remainder
 
-        def total(some: PoolRows) -> tuple[NDArray]:
-            left = of_rows(some.model.outputs(change, some.by_column), some.at_anchor)
-            left *= some.full_weight
-            return (some.model.times_inputs(left, some.X).total(),)
+        def total(piece: PoolRows) -> tuple[NDArray]:
+            remainder = of_rows(piece.model.outputs(change, piece.by_column), piece.at_anchor)
+            remainder *= piece.full_weight
+            return (piece.model.times_inputs(remainder, piece.X).total(),)
 
         rest = total_of(total, pool.blocks)[0] * (self.n_total / len(pool.weight))
         return self._with_expansion(rest, change, self._hessian_left(change))
@@ -418,15 +418,15 @@ class Expanded(Density):
         def sums(rows: PoolRows) -> tuple[NDArray, NDArray]:
             outputs = rows.model.outputs(change, rows.by_column)
             if self._cancels:
-                rest, left = rows.model.bregman_remainder(outputs, rows.at_anchor)
+                rest, remainder = rows.model.bregman_remainder(outputs, rows.at_anchor)
             else:
                 rest, difference = rows.model.bregman_remainder(outputs.copy(), rows.at_anchor)
-                left = rows.model.remainder(outputs.copy(), rows.at_anchor)
+                remainder = rows.model.remainder(outputs.copy(), rows.at_anchor)
                 # the remainder is the difference less its linear part
-                rest += 0.5 * np.einsum("ckn,ckn->cn", outputs, left - difference)
-            left *= rows.full_weight
+                rest += 0.5 * np.einsum("ckn,ckn->cn", outputs, remainder - difference)
+            remainder *= rows.full_weight
             rest *= rows.full_weight
-            total = rows.model.times_inputs(left, rows.X).total()
+            total = rows.model.times_inputs(remainder, rows.X).total()
             return rest.sum(axis=1, dtype=np.float64), total
 
         value, rest = total_of(sums, self._rows.blocks)
@@ -473,7 +473,7 @@ class Expanded(Density):
         return rest
 
     def _full_gradient(self, u: NDArray) -> NDArray:
-        """From the whole pool."""
+        """Gradient from the whole pool."""
         return self.grad_estimate(u, slice(None))
 
     def score_covariance(self, u: NDArray) -> NDArray:
@@ -492,7 +492,7 @@ def _of_each_output(form: NDArray, change: NDArray) -> NDArray:
 
 
 def _stored(matrix: NDArray) -> Operator:
-    """As a diagonal if nothing but rounding, of a matrix near the identity, is off it."""
+    """The matrix, a diagonal if nothing but rounding, of one near the identity, is off it."""
     diagonal = matrix.diagonal()
     off = np.abs(matrix - np.diag(diagonal)).max() if len(matrix) > 1 else 0.0
     return Diag(diagonal.copy()) if off < 1e-6 * diagonal.min() else Dense(matrix)
@@ -521,11 +521,11 @@ def choose_pool(
         X, y, weight, _ = batch
         at_anchor = model.expand_rows(model.outputs(mode.theta, X), y)
         change = model.outputs(points - mode.theta, model.features(X))
-        left = model.remainder(_WIDTH * change, at_anchor)
+        remainder = model.remainder(_WIDTH * change, at_anchor)
         # trace of the product of two second moments over the points, (outputs, outputs) each
-        of_left = outer_products(left) / len(points)
+        of_remainder = outer_products(remainder) / len(points)
         of_change = outer_products(change) / len(points)
-        size = np.sqrt(np.einsum("nkl,nkl->n", of_left, of_change))
+        size = np.sqrt(np.einsum("nkl,nkl->n", of_remainder, of_change))
         size = size if weight is None else size * weight
         return ([size.astype(np.float64) * scale],)
 
@@ -572,8 +572,8 @@ def choose_pool(
     return batch, Pool(weight, q, error, noise_number, n if few else len(weight))
 
 
-def _rows_of_minibatch(given: NDArray, X: NDArray, pool: Pool, pieces: list[slice]) -> int:
-    """Those that keep the noise small, or so many that half of the columns are in some of them.
+def _rows_of_minibatch(natural: NDArray, X: NDArray, pool: Pool, pieces: list[slice]) -> int:
+    """Rows that keep the noise small, or so many that half of the columns are in some of them.
 
     The noise of a level of a factor comes from its own rows alone. Where a minibatch seldom has one
     of them, it is of rare and large kicks: farther out they grow as the square of the distance, and
@@ -581,17 +581,18 @@ def _rows_of_minibatch(given: NDArray, X: NDArray, pool: Pool, pieces: list[slic
 
     Parameters
     ----------
-    given, X : arrays (m, columns)
-        Rows of the pool, and the same in whitened coordinates.
+    natural, X : arrays (m, columns)
+        Rows of the pool in coordinates of the model, and in whitened ones.
     pool : Pool
     pieces : list of slices
-        Of them.
+        Slices that make up all of them.
     """
-    first, second = np.zeros((2, given.shape[1]))
-    for some in pieces:
-        share = np.square(given[some]) / np.maximum(np.square(X[some]).sum(axis=1), 1e-30)[:, None]
-        first += pool.probability[some] @ share
-        second += pool.probability[some] @ np.square(share, out=share)
+    first, second = np.zeros((2, natural.shape[1]))
+    for piece in pieces:
+        square = np.maximum(np.square(X[piece]).sum(axis=1), 1e-30)
+        share = np.square(natural[piece]) / square[:, None]
+        first += pool.probability[piece] @ share
+        second += pool.probability[piece] @ np.square(share, out=share)
     draws = np.divide(first**2, second, out=np.ones_like(first), where=second > 0)
     n = max(pool.batch_size, math.ceil(_HITS / np.median(draws)))
     return n if n <= _MANY * len(X) else len(X)
@@ -608,8 +609,8 @@ def _factor(size: NDArray, m: float) -> float:
     """c with sum min(1, c size) = m, for sizes (N,) that are positive and m < N."""
     certain = np.zeros(len(size), bool)
     while True:
-        left = m - certain.sum()
-        c = left / size[~certain].sum()
+        n_uncertain = m - certain.sum()
+        c = n_uncertain / size[~certain].sum()
         new = ~certain & (c * size >= 1)
         if not new.any():
             return float(c)

@@ -70,9 +70,9 @@ class InitialPoint(NamedTuple):
     theta: NDArray
     """(1, D)"""
     curvature: Diag | Dense | None
-    """Of the posterior near there; None where parameters are too many for a matrix."""
+    """Curvature of the posterior there; None where parameters are too many for a matrix."""
     coordinates: LowRank | None = None
-    """In which it is about the identity, where they are too many."""
+    """Coordinates in which it is about the identity, where they are too many."""
 
 
 # -- at a point -------------------------------------------------------------------------------
@@ -127,10 +127,10 @@ def find_mode(
                     # its mode is off by N/m per parameter: more digits of it are of no use
                     enough = dim * (0.1 * n_rows / size)
                 theta, iterations = _fisher_scoring(part, theta, enough, curvature)
-                here = part.expand(theta, FULL)
-                curvature = here.curvature  # for the first steps of the next part
+                expansion = part.expand(theta, FULL)
+                curvature = expansion.curvature  # for the first steps of the next part
                 passes += (iterations + 1) * size / n_rows
-            mode = here._replace(passes=passes)
+            mode = expansion._replace(passes=passes)
 
         # All rows, where a sample is all that is in memory, and each step a pass. A step with the
         # curvature of m rows leaves D / m of the squared distance, so the last one need not be
@@ -143,14 +143,14 @@ def find_mode(
         return mode._replace(theta=theta, passes=passes)
 
 
-def finite(here: Expansion) -> Expansion:
+def finite(expansion: Expansion) -> Expansion:
     """The first expansion of a fit, or a ValueError if squares of values of X overflow in it."""
-    if not np.isfinite(here.curvature.diagonal()).all():
+    if not np.isfinite(expansion.curvature.diagonal()).all():
         raise ValueError(
             "X holds values whose squares overflow; scale its columns, for example by "
             "MaxAbsScaler, which takes no squares"
         )
-    return here
+    return expansion
 
 
 def _fisher_scoring(
@@ -164,36 +164,36 @@ def _fisher_scoring(
     curvature of the rows at the point itself.
     """
     if curvature is None:
-        here = finite(posterior.expand(theta, FULL))
+        current = finite(posterior.expand(theta, FULL))
     else:
         value, gradient = posterior.logdensity_and_grad(theta)
-        here = Expansion(theta, float(value[0]), gradient, curvature)
+        current = Expansion(theta, float(value[0]), gradient, curvature)
     for iteration in range(1, 51):
         if iteration == 8 and curvature is not None:
             curvature = None
-            here = posterior.expand(theta, FULL)
-        metric = here.curvature
+            current = posterior.expand(theta, FULL)
+        metric = current.curvature
         if curvature is None and not posterior.predictor.canonical:
             # No less for single parameters than the rows have it: of counts that vary less than a
             # negative binomial variable can, it is many times the Fisher information about the
             # dispersion, with which steps would overshoot for ever.
             observed = posterior.observed(theta) + posterior.prior.hessian(theta)
-            more = np.maximum(observed.diagonal() - metric.diagonal(), 0.0)
-            metric = metric + Dense(np.diag(more))
-        step = metric.inverse().matvec(here.gradient)
-        if np.sum(step * here.gradient) < enough:
+            excess = np.maximum(observed.diagonal() - metric.diagonal(), 0.0)
+            metric = metric + Dense(np.diag(excess))
+        step = metric.inverse().matvec(current.gradient)
+        if np.sum(step * current.gradient) < enough:
             return theta + step, iteration
-        slack = 1e-6 * abs(here.log_prob)  # float32 rows sum the likelihood to about seven digits
+        slack = 1e-6 * abs(current.log_prob)  # of rows in float32 a sum has about seven digits
         for _ in range(30):
             if curvature is None:
-                ahead = posterior.expand(theta + step, FULL)
+                following = posterior.expand(theta + step, FULL)
             else:
                 value, gradient = posterior.logdensity_and_grad(theta + step)
-                ahead = Expansion(theta + step, float(value[0]), gradient, curvature)
-            if ahead.log_prob >= here.log_prob - slack:
+                following = Expansion(theta + step, float(value[0]), gradient, curvature)
+            if following.log_prob >= current.log_prob - slack:
                 break
             step *= 0.5
-        theta, here = theta + step, ahead
+        theta, current = theta + step, following
     return theta, iteration
 
 
@@ -209,12 +209,12 @@ def _whitened_lbfgs(
     information is scaled to the diagonal there, and what gradients say of it along the way from
     theta is the update of BFGS (Nocedal & Wright 2006, equation 6.19).
     """
-    wide, known, start = is_high_dimensional(posterior), curvature, theta
+    wide, known_curvature, start = is_high_dimensional(posterior), curvature, theta
     if wide and coordinates is None:
         finite(posterior.of_rows(slice(0, 1000)).expand(theta, DIAGONAL))
         coordinates = low_rank(posterior, theta, outliers=False)
     elif coordinates is None:
-        curvature = known or finite(posterior.expand(theta, FULL)).curvature
+        curvature = known_curvature or finite(posterior.expand(theta, FULL)).curvature
         coordinates = Whitened.of(posterior.predictor.columns(), theta, curvature.dense())
 
     def objective(u: NDArray) -> tuple[float, NDArray]:
@@ -227,20 +227,20 @@ def _whitened_lbfgs(
         objective, coordinates.transform(start)[0], jac=True, method="L-BFGS-B", options=bound
     )
     theta = coordinates.inverse_transform(result.x[None])
-    here = posterior.expand(theta, DIAGONAL if wide or known else FULL)
-    if known and not wide:
+    mode = posterior.expand(theta, DIAGONAL if wide or known_curvature else FULL)
+    if known_curvature and not wide:
         prior = posterior.prior.curvature(theta)
-        information = (known + prior * -1.0).dense()
-        there = here.curvature.diagonal() - prior.diagonal()
+        information = (known_curvature + prior * -1.0).dense()
+        there = mode.curvature.diagonal() - prior.diagonal()
         ratio = np.sqrt(there / np.maximum(information.diagonal(), np.finfo(float).tiny))
         scaled = Dense(information * np.outer(ratio, ratio)) + prior
-        way, change = theta - start, posterior.logdensity_and_grad(start)[1] - here.gradient
+        way, change = theta - start, posterior.logdensity_and_grad(start)[1] - mode.gradient
         before = scaled.matvec(way)
         if min(np.sum(way * change), np.sum(way * before)) > 0:
             update = change.T @ change / np.sum(way * change)
             scaled += Dense(update - before.T @ before / np.sum(way * before))
-        here = here._replace(curvature=scaled)
-    return here._replace(passes=result.nfev + 2.0)
+        mode = mode._replace(curvature=scaled)
+    return mode._replace(passes=result.nfev + 2.0)
 
 
 def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
@@ -252,29 +252,29 @@ def expanded_twice(posterior: Posterior, theta: NDArray) -> Mode:
     return finite(posterior.expand(near, FULL))._replace(passes=2.0)
 
 
-def known_at(posterior: Posterior, here: Mode) -> Distribution:
+def known_at(posterior: Posterior, expansion: Mode) -> Distribution:
     """The posterior from its expansion at a point: exact if conjugate."""
-    return posterior.normal_prior.updated(here.theta, here.gradient, here.curvature)
+    return posterior.normal_prior.updated(expansion.theta, expansion.gradient, expansion.curvature)
 
 
-def distribution_at(anchor: Mode, posterior: Posterior) -> Distribution:
-    """The posterior from its expansion: exact if conjugate, else normal around the anchor."""
+def distribution_at(expansion: Mode, posterior: Posterior) -> Distribution:
+    """The posterior from its expansion: exact if conjugate, else normal around its centre."""
     if posterior.predictor.conjugate:
-        return known_at(posterior, anchor)
-    at_mode = anchor._replace(gradient=np.zeros_like(anchor.gradient))
+        return known_at(posterior, expansion)
+    at_mode = expansion._replace(gradient=np.zeros_like(expansion.gradient))
     if not posterior.predictor.has_other_curvature:
         return known_at(posterior, at_mode)
-    theta = anchor.theta
+    theta = expansion.theta
     observed = Dense(posterior.observed(theta) + posterior.prior.hessian(theta))
     if not _is_definite(observed):
         return known_at(posterior, at_mode).as_expected()
     return known_at(posterior, at_mode._replace(curvature=observed))
 
 
-def distance(anchor: Mode, other: Mode) -> float:
-    """Squared distance in posterior standard deviations of `other`, per parameter."""
-    shift = other.theta - anchor.theta
-    return float(np.sum(shift * other.curvature.matvec(shift))) / shift.size
+def distance(before: Mode, after: Mode) -> float:
+    """Squared distance in posterior standard deviations of `after`, per parameter."""
+    shift = after.theta - before.theta
+    return float(np.sum(shift * after.curvature.matvec(shift))) / shift.size
 
 
 # -- one step in the mean ---------------------------------------------------------------------
@@ -364,16 +364,17 @@ def updated(posterior: Posterior, guess: NDArray) -> Distribution:
     prior = posterior.normal_prior
     if not has_matrix(posterior.dim):
         mode = find_mode(posterior, guess, np.random.default_rng(0))
-        left = np.where(prior.precision > 0, 0.0, mode.gradient)  # a diagonal makes no good step
+        # a diagonal makes no good step
+        gradient = np.where(prior.precision > 0, 0.0, mode.gradient)
         diagonal = Diag(mode.curvature.diagonal())
-        return prior.updated(mode.theta, left, diagonal)
+        return prior.updated(mode.theta, gradient, diagonal)
     if posterior.predictor.conjugate:
         return known_at(posterior, expanded_twice(posterior, guess))
-    here = finite(posterior.expand(guess, FULL))
-    precision = here.curvature
-    step = precision.inverse().matvec(here.gradient)
+    expansion = finite(posterior.expand(guess, FULL))
+    precision = expansion.curvature
+    step = precision.inverse().matvec(expansion.gradient)
     theta = guess + step
-    if np.sum(step * here.gradient) > 0.01 * posterior.dim:  # a tenth of a standard deviation
+    if np.sum(step * expansion.gradient) > 0.01 * posterior.dim:  # a tenth of a standard deviation
         columns, rng = posterior.predictor.columns(), np.random.default_rng(0)
         whitened = Whitened.of(columns, guess, precision.dense())
         mode = find_mode(posterior, guess, rng, coordinates=whitened)
@@ -471,12 +472,12 @@ def with_observed(posterior: Posterior, near: Distribution) -> Distribution:
         return near
     means = partial(posterior.expected_under_gaussian, observed=True)
     try:
-        found = agreeing(means, near.mode, near.operator.plain(), CLOSE)
+        distribution = agreeing(means, near.mode, near.operator.plain(), CLOSE)
     except np.linalg.LinAlgError:
         return near.as_expected()
-    if not _is_definite(found.operator.plain()):
+    if not _is_definite(distribution.operator.plain()):
         return near.as_expected()
-    return found.as_expected() if posterior.normal_prior.by_expected else found
+    return distribution.as_expected() if posterior.normal_prior.by_expected else distribution
 
 
 def under(distribution: Distribution, before: Distribution, after: Distribution) -> Distribution:
@@ -493,8 +494,8 @@ def under(distribution: Distribution, before: Distribution, after: Distribution)
     curvature = curvature + after.curvature(theta)
     if not _is_definite(curvature):
         return distribution
-    found = after.updated(theta, gradient, curvature)
-    return found.as_expected() if distribution.by_expected else found
+    changed = after.updated(theta, gradient, curvature)
+    return changed.as_expected() if distribution.by_expected else changed
 
 
 def folded(posterior: Posterior, distribution: Distribution) -> Distribution:
@@ -509,8 +510,8 @@ def folded(posterior: Posterior, distribution: Distribution) -> Distribution:
         expected = posterior.predictor.has_other_curvature and not _is_definite(curvature)
     if expected:
         gradient, curvature = in_the_mean(posterior, distribution, observed=False)
-    found = posterior.normal_prior.updated(distribution.mode, gradient, curvature)
-    return found.as_expected() if expected else found
+    product = posterior.normal_prior.updated(distribution.mode, gradient, curvature)
+    return product.as_expected() if expected else product
 
 
 def in_the_mean(
@@ -523,8 +524,8 @@ def in_the_mean(
     and expected.
     """
     if not has_matrix(posterior.dim):
-        here = posterior.expand(distribution.mode, DIAGONAL)
-        return here.gradient, here.curvature
+        expansion = posterior.expand(distribution.mode, DIAGONAL)
+        return expansion.gradient, expansion.curvature
     root = distribution.operator.inverse().cholesky().dense()
     observed &= posterior.predictor.has_other_curvature
     return posterior.expected_under_gaussian(distribution.mode, root, observed)
@@ -540,7 +541,7 @@ class Node(NamedTuple):
     """Log precision."""
     prior: Prior
     normal: Distribution
-    known: float
+    n_determined: float
     """What the data know of the coefficients, as a number of them."""
 
 
@@ -559,7 +560,7 @@ class NormalPath:
     Attributes
     ----------
     curve : array of shape (3, n)
-        Of each distribution, in their order: log precision, the logarithm of E[Q], and its
+        Log precision of each distribution, in their order, the logarithm of E[Q], and its
         derivative over log precision, if the likelihood is normal.
     """
 
@@ -568,7 +569,7 @@ class NormalPath:
         self._weights = scales.weights(posterior.prior)
         self._nodes: list[Node] = []
         self.curve = np.empty((3, 0))
-        self._found: tuple[float, float] | None = None
+        self._by_chains: tuple[float, float] | None = None
 
     def near(self, rho: float) -> Node:
         """The known distribution whose precision is nearest."""
@@ -577,10 +578,10 @@ class NormalPath:
     def at(self, rho: float, within: float = 0.0) -> Node:
         """The distribution under a log precision, or a known one that is near."""
         prior = self.scales.given(self.posterior.prior, np.array([rho]))
-        here = self.posterior.with_prior(prior)
+        posterior = self.posterior.with_prior(prior)
         if not self._nodes:
             rows = self.posterior.data.sample
-            theta, precision = here.model.guess(rows.y, rows.weight, rows.known), None
+            theta, precision = posterior.model.guess(rows.y, rows.weight, rows.known), None
         else:
             near = self.near(rho)
             if abs(near.rho - rho) <= within:
@@ -588,13 +589,14 @@ class NormalPath:
             theta, precision, _ = self.initial(rho)
         normal: Distribution
         if not self.in_mean:
-            normal = known_at(here, find_mode(here, theta, deterministic_rng("prior"), precision))
+            mode = find_mode(posterior, theta, deterministic_rng("prior"), precision)
+            normal = known_at(posterior, mode)
         elif precision is None:
-            normal = updated(here, theta)
+            normal = updated(posterior, theta)
         else:  # of the same rows: the prior alone changes the gradient in the mean
             gradient = prior.gradient(theta) - near.prior.gradient(theta)
             theta = theta + precision.inverse().matvec(gradient)
-            normal = agreeing(here.expected_under_gaussian, theta, precision, CLOSE)
+            normal = agreeing(posterior.expected_under_gaussian, theta, precision, CLOSE)
 
         weights, covariance = self._weights, normal.operator.inverse().dense()
         away = np.where(weights > 0, normal.mean - self.posterior.prior.mean, 0.0)
@@ -604,10 +606,10 @@ class NormalPath:
             raise np.linalg.LinAlgError("the distribution under a precision is not finite")
         variance = 2 * weights @ covariance**2 @ weights + 4 * pull @ covariance @ pull
         slope = -0.5 * np.exp(rho) * variance / squares
-        known = self.scales.sizes[0] - np.exp(rho) * of_rows
+        n_determined = self.scales.sizes[0] - np.exp(rho) * of_rows
         k = int(self.curve[0].searchsorted(rho))
         self.curve = np.insert(self.curve, k, (rho, np.log(squares), slope), axis=1)
-        self._nodes.insert(k, Node(rho, prior, normal, float(known)))
+        self._nodes.insert(k, Node(rho, prior, normal, float(n_determined)))
         return self._nodes[k]
 
     def initial(self, rho: float) -> InitialPoint:
@@ -620,8 +622,8 @@ class NormalPath:
 
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation of log precision, as chains found them if they did."""
-        if self._found is not None:
-            return self._found
+        if self._by_chains is not None:
+            return self._by_chains
         rho, value, slope = self.curve
         grid = np.linspace(rho[0] - 3.0, rho[-1] + 3.0, 1000)
         inside = np.clip(grid, rho[0], rho[-1])
@@ -637,7 +639,7 @@ class NormalPath:
 
     def found(self, rho: float, width: float) -> None:
         """Take mean and standard deviation of log precision from chains."""
-        self._found = rho, width
+        self._by_chains = rho, width
 
     def around(self) -> list[Node]:
         """Three distributions, from about 1.5 standard deviations below the mean to as much above.
@@ -646,7 +648,7 @@ class NormalPath:
         few rounds. Far from a normal posterior chains find the precision elsewhere: until they do,
         the deviation is half at least, and they move in steps as long.
         """
-        told = self._found is not None
+        told = self._by_chains is not None
         for _ in range(4):
             rho, width = self.moments()
             width = width if told else max(width, _WIDTH)

@@ -84,14 +84,14 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
 
 
 def gradients(target: Target, x: NDArray) -> NDArray:
-    """Of the log density at draws (n, D) of the chains, from all rows or from the whole pool."""
-    found = np.empty_like(x)
-    each = max(target.dim, target.n_rows * target.posterior.widest)
-    n_parts = min(len(x), 1 + len(x) * each // elements_at_a_time())
+    """Gradients h at draws (n, D) of the chains, from all rows or from the whole pool."""
+    h = np.empty_like(x)
+    draw_size = max(target.dim, target.n_rows * target.posterior.widest)
+    n_parts = min(len(x), 1 + len(x) * draw_size // elements_at_a_time())
     with np.errstate(over="ignore", invalid="ignore"):
         for part in np.array_split(np.arange(len(x)), n_parts):
-            found[part] = target.full_gradient(x[part])
-    return found
+            h[part] = target.full_gradient(x[part])
+    return h
 
 
 def _has_pairs(n: int, dim: int) -> bool:
@@ -114,12 +114,12 @@ class _Terms(NamedTuple):
     """Products of the values of either half of the draws, (terms, terms)."""
 
     def weights(self) -> NDArray:
-        """Of the draws in an average, (n,)."""
+        """Weights of the draws in an average, (n,)."""
         slope = np.linalg.solve(sum(self.grams), self.means)
         return 1 / self.values.shape[1] - slope @ self.values
 
     def weights_of(self, starts: NDArray) -> NDArray:
-        """Of the draws in the averages of batches, which begin at these numbers, (batches, n).
+        """Weights of the draws in averages of batches that begin at these numbers, (batches, n).
 
         The slopes of one half are those of the other, which do not fit its errors.
         """
@@ -127,14 +127,14 @@ class _Terms(NamedTuple):
         size = np.diff(np.append(starts, n))
         means = np.add.reduceat(self.values, starts, axis=1, dtype=np.float64) / size
         means += self.means[:, None]
-        found = np.repeat(np.eye(len(size)) / size, size, axis=1)
-        for of, others, gram in (
+        weights = np.repeat(np.eye(len(size)) / size, size, axis=1)
+        for batches, draws, gram in (
             (starts < n // 2, slice(n // 2, n), self.grams[1]),
             (starts >= n // 2, slice(n // 2), self.grams[0]),
         ):
-            explained = np.linalg.solve(gram, means[:, of]).T @ self.values[:, others]
-            found[of, others] -= explained - explained.mean(axis=1, keepdims=True)
-        return found
+            explained = np.linalg.solve(gram, means[:, batches]).T @ self.values[:, draws]
+            weights[batches, draws] -= explained - explained.mean(axis=1, keepdims=True)
+        return weights
 
     @property
     def of_half(self) -> float:
@@ -153,17 +153,17 @@ class _Control(NamedTuple):
     """
 
     mean: NDArray
-    """By the gradients, (D,)."""
+    """The mean by the gradients, (D,)."""
     of_mean: NDArray
     """Slopes of w over h: the mean is that of w - h of_mean."""
     root: NDArray
-    """Of the covariance by the gradients, in whose units products are taken."""
+    """Root of the covariance by the gradients, in whose units products are taken."""
     own: NDArray
     """Root of the covariance of the draws."""
     slope: NDArray
-    """Of products of two coordinates over their control variates, in units of the root."""
+    """Slopes of products of two coordinates over their control variates, in units of the root."""
     terms: _Terms | None = None
-    """That count together, in place of these slopes."""
+    """Control variates that count together, in place of these slopes."""
 
     def moved(self, w: NDArray) -> NDArray:
         """Draws with this mean and covariance."""
@@ -181,7 +181,7 @@ class _Control(NamedTuple):
         if self.terms is not None:
             return _batches_of(self.terms, theta, starts)
         size, dim = np.diff(np.append(starts, len(w)))[:, None], w.shape[1]
-        of_theta, of_h = (np.add.reduceat(each, starts, axis=0) / size for each in (theta, h))
+        of_theta, of_h = (np.add.reduceat(values, starts, axis=0) / size for values in (theta, h))
         linear = w.T @ (theta - theta.mean(axis=0)) / len(w)  # of coordinates about independent
         linear = np.linalg.solve(w.T @ w / len(w), linear)
         mean = of_theta - of_h @ self.of_mean @ linear
@@ -192,8 +192,8 @@ class _Control(NamedTuple):
         away = theta - theta.mean(axis=0) - self.mean @ linear
         covariance = np.empty((len(starts), len(lower[0])), np.float32)
         for k, (start, n) in enumerate(zip(starts, size[:, 0], strict=True)):
-            some = slice(start, start + n)
-            F, S = away[some].T @ away[some] / n, c[some].T @ g[some] / n
+            batch = slice(start, start + n)
+            F, S = away[batch].T @ away[batch] / n, c[batch].T @ g[batch] / n
             error = self.slope * (0.5 * (S + S.T) + np.eye(dim))
             covariance[k] = (F - to_theta.T @ error @ to_theta)[lower]
         return Batches(mean, covariance)
@@ -243,13 +243,13 @@ def _one_by_one(w: NDArray, h: NDArray) -> _Control:
     Some coordinates at a time: there are a dozen temporary arrays.
     """
     parts = np.array_split(np.arange(w.shape[1]), -(-w.size // elements_at_a_time()))
-    controls = [_of_each(w[:, some], h[:, some]) for some in parts if len(some)]
+    controls = [_of_each(w[:, part], h[:, part]) for part in parts if len(part)]
     mean, of_mean, root, own, slope = map(np.concatenate, list(zip(*controls, strict=True))[:5])
     return _Control(mean, of_mean, root, own, slope)
 
 
 def _of_each(w: NDArray, h: NDArray) -> _Control:
-    """For the coordinates of some columns."""
+    """Control variates for the coordinates of some columns, one by one."""
     middle = h.mean(axis=0)
     away = h - middle
     square = (away * away).mean(axis=0)
@@ -271,7 +271,7 @@ def _of_each(w: NDArray, h: NDArray) -> _Control:
     return _Control(mean, of_mean, root, own, slope)
 
 
-def _together(w: NDArray, h: NDArray, each: _Control) -> _Control:
+def _together(w: NDArray, h: NDArray, control: _Control) -> _Control:
     """All control variates at once, if one for each product leaves some products as they are.
 
     Far from a normal distribution means and products depend on further gradients. Slopes from one
@@ -281,10 +281,10 @@ def _together(w: NDArray, h: NDArray, each: _Control) -> _Control:
     """
     n, dim = w.shape
     n_terms = dim * (dim + 3) // 2
-    if each.slope.all() or n_terms > min(n // _DRAWS_A_TERM, _MOST_TERMS):
-        return each
-    c, g = np.linalg.solve(each.own, w.T), each.own.T @ h.T
-    apart = c - np.linalg.solve(each.own, each.mean)[:, None]
+    if control.slope.all() or n_terms > min(n // _DRAWS_A_TERM, _MOST_TERMS):
+        return control
+    c, g = np.linalg.solve(control.own, w.T), control.own.T @ h.T
+    apart = c - np.linalg.solve(control.own, control.mean)[:, None]
     own, slopes = apart.astype(np.float32), g.astype(np.float32)
     i, j = np.tril_indices(dim)
     products = 0.5 * (own[i] * slopes[j] + own[j] * slopes[i])
@@ -294,16 +294,16 @@ def _together(w: NDArray, h: NDArray, each: _Control) -> _Control:
 
     squares = own * own
     squares -= squares.mean(axis=1, keepdims=True)
-    halves = [(values[:, some], squares[:, some]) for some in (slice(n // 2), slice(n // 2, n))]
-    first, second = (_with(one, one) for one, _ in halves)
-    terms, left = _Terms(values, means, (first, second)), 0.0
-    for gram, (one, of_one), (other, of_other) in zip(
+    halves = [(values[:, half], squares[:, half]) for half in (slice(n // 2), slice(n // 2, n))]
+    first, second = (_with(fitted, fitted) for fitted, _ in halves)
+    terms, unexplained = _Terms(values, means, (first, second)), 0.0
+    for gram, (fitted, of_fitted), (tested, of_tested) in zip(
         terms.grams, halves, reversed(halves), strict=True
     ):
-        slope = np.linalg.solve(gram, _with(one, of_one)).astype(np.float32)
-        left += np.square(of_other - slope.T @ other).sum()
-    if left * terms.of_half > (1 - _EXPLAINED) * np.square(squares).sum():
-        return each
+        slope = np.linalg.solve(gram, _with(fitted, of_fitted)).astype(np.float32)
+        unexplained += np.square(of_tested - slope.T @ tested).sum()
+    if unexplained * terms.of_half > (1 - _EXPLAINED) * np.square(squares).sum():
+        return control
 
     weights = terms.weights()
     mean = c @ weights
@@ -311,9 +311,9 @@ def _together(w: NDArray, h: NDArray, each: _Control) -> _Control:
     V = (weights * away) @ away.T
     stretch = np.linalg.eigvalsh(V)
     if not 1 / _MOST_STRETCH**2 < stretch[0] <= stretch[-1] < _MOST_STRETCH**2:
-        return each
-    root = each.own @ np.linalg.cholesky(V)
-    return each._replace(mean=each.own @ mean, root=root, terms=terms)
+        return control
+    root = control.own @ np.linalg.cholesky(V)
+    return control._replace(mean=control.own @ mean, root=root, terms=terms)
 
 
 def _with(values: NDArray, others: NDArray) -> NDArray:
@@ -326,6 +326,6 @@ def _batches_of(terms: _Terms, theta: NDArray, starts: NDArray) -> Batches:
     weights, lower = terms.weights_of(starts), np.tril_indices(theta.shape[1])
     mean = weights @ theta
     away = theta - mean.mean(axis=0)
-    covariance = np.stack([((each[:, None] * away).T @ away)[lower] for each in weights])
+    covariance = np.stack([((of_batch[:, None] * away).T @ away)[lower] for of_batch in weights])
     scale = np.sqrt(terms.of_half)
     return Batches(scale * mean, (scale * covariance).astype(np.float32))

@@ -32,7 +32,7 @@ from skbayes_sg.priors.scales import Sampled
 from skbayes_sg.samplers.target import ScaleMove
 
 
-class _Given(NamedTuple):
+class _Conditional(NamedTuple):
     """Mean and scale of the whitened parameters given the hyperparameters, (chains, D)."""
 
     mean: NDArray
@@ -86,9 +86,9 @@ class PartiallyNonCentred:
         if outputs > 1:
             informed = np.append(0.0, np.full(outputs - 1, outputs / (outputs - 1)))
         of_rows = np.maximum(1.0 - of_sampled - fixed, 0.0)
-        known = (np.outer(informed, of_rows) + fixed).ravel()
-        self._known = np.append(known, np.ones(len(whitened.rest)))
-        self._there = self._known + self._at * self._j
+        precision = (np.outer(informed, of_rows) + fixed).ravel()
+        self._precision = np.append(precision, np.ones(len(whitened.rest)))
+        self._there = self._precision + self._at * self._j
 
         # curves take its place: a product of `_basis` with a row for each of its functions gives
         # means, log scales, and slopes of means
@@ -113,55 +113,55 @@ class PartiallyNonCentred:
         rotation = self._rotation.T if back else self._rotation
         return (rotation @ v.reshape(len(v), len(rotation), -1)).reshape(v.shape)
 
-    def _given(self, eta: NDArray) -> _Given:
+    def _conditional(self, eta: NDArray) -> _Conditional:
         """The distribution of u given eta, about which v is standard.
 
-        By curves, or that of a normal likelihood: with `known` the precision that rows have of u,
-        the mean is (lambda_0 - lambda) linear / (known + lambda j), and the scale is relative to
-        that under lambda_0.
+        By curves, or that of a normal likelihood: with k the precision that rows have of u, the
+        mean is (lambda_0 - lambda) linear / (k + lambda j), and the scale is relative to that under
+        lambda_0.
         """
         if self._curves is not None:
-            each, n = _basis(eta, self.sampled) @ self._curves, len(self._stretch)
-            mean, scale, shift = each[:, :n], np.exp(each[:, n : 2 * n]), each[:, 2 * n :]
-            return _Given(mean, scale, shift, self._stretch, self._volume)
-        each = self._joint.spread(np.exp(self.scales.log_precisions(eta)))
-        share = each / (self._known + each * self._j)
-        mean = (self._at / each - 1) * share * self._linear
+            curves, n = _basis(eta, self.sampled) @ self._curves, len(self._stretch)
+            mean, scale, shift = curves[:, :n], np.exp(curves[:, n : 2 * n]), curves[:, 2 * n :]
+            return _Conditional(mean, scale, shift, self._stretch, self._volume)
+        lam = self._joint.spread(np.exp(self.scales.log_precisions(eta)))
+        share = lam / (self._precision + lam * self._j)
+        mean = (self._at / lam - 1) * share * self._linear
         shift, stretch = -share * (self._linear + mean * self._j), -0.5 * share * self._j
-        scale, volume = np.sqrt(self._there * share / each), self._joint.summed(stretch)
-        return _Given(mean, scale, shift, stretch, volume)
+        scale, volume = np.sqrt(self._there * share / lam), self._joint.summed(stretch)
+        return _Conditional(mean, scale, shift, stretch, volume)
 
     def point(self, x: NDArray) -> Point:
-        """Of chains at x."""
+        """The point of chains at x."""
         eta = self.centre + self.width * x[:, -self.n_hyper :]
-        given = self._given(eta)
-        rest = given.scale * x[:, : -self.n_hyper]
+        conditional = self._conditional(eta)
+        rest = conditional.scale * x[:, : -self.n_hyper]
 
         def pull(gradient: NDArray, of_eta: NDArray) -> NDArray:
             gradient = self.rotated(gradient)
-            of_ell = self._joint.summed(gradient, given.shift + given.stretch * rest)
-            of_eta = of_eta + self.scales.pullback(eta, of_ell + given.volume)
-            return np.concatenate([gradient * given.scale, self.width * of_eta], axis=1)
+            of_ell = self._joint.summed(gradient, conditional.shift + conditional.stretch * rest)
+            of_eta = of_eta + self.scales.pullback(eta, of_ell + conditional.volume)
+            return np.concatenate([gradient * conditional.scale, self.width * of_eta], axis=1)
 
-        u = self.rotated(given.mean + rest, back=True)
-        return Point(u, eta, np.log(given.scale).sum(axis=1), pull)
+        u = self.rotated(conditional.mean + rest, back=True)
+        return Point(u, eta, np.log(conditional.scale).sum(axis=1), pull)
 
     def inverse_transform(self, x: NDArray) -> NDArray:
         """(theta, eta) of x, (..., D + K)."""
-        at = self.point(x.reshape(-1, x.shape[-1]))
-        theta = self.whitened.inverse_transform(at.u)
-        return np.concatenate([theta, at.eta], axis=1).reshape(x.shape)
+        point = self.point(x.reshape(-1, x.shape[-1]))
+        theta = self.whitened.inverse_transform(point.u)
+        return np.concatenate([theta, point.eta], axis=1).reshape(x.shape)
 
     def transform(self, theta: NDArray) -> NDArray:
         """x of (theta, eta), (chains, D + K)."""
         theta, eta = np.split(theta, [-self.n_hyper], axis=1)
-        given = self._given(eta)
-        v = (self.rotated(self.whitened.transform(theta)) - given.mean) / given.scale
+        conditional = self._conditional(eta)
+        v = (self.rotated(self.whitened.transform(theta)) - conditional.mean) / conditional.scale
         return np.concatenate([v, (eta - self.centre) / self.width], axis=1)
 
     @property
     def scale_move(self) -> ScaleMove:
-        """Along the scale of all coefficients."""
+        """A move along the scale of all coefficients."""
         sd = float(1.0 / np.linalg.norm(self.scales.of_scale / self.width))
         return ScaleMove(self.rescaled, sd)
 
@@ -171,14 +171,14 @@ class PartiallyNonCentred:
         The hyperparameters follow, so that the prior hardly says which is which. Also the logarithm
         of the factor by which volumes grow.
         """
-        at, log_s = self.point(x), log_scale[:, None]
+        point, log_s = self.point(x), log_scale[:, None]
         n = self.whitened.columns.size
         grown = np.where(np.arange(x.shape[1] - self.n_hyper) < n, np.exp(log_s), 1.0)
-        u = grown * self.rotated(at.u) + (grown - 1) * self._from_mean
-        eta = at.eta + self.scales.of_scale * log_s
-        given = self._given(eta)
-        v = (u - given.mean) / given.scale
-        volume = n * log_scale + at.log_volume - np.log(given.scale).sum(axis=1)
+        u = grown * self.rotated(point.u) + (grown - 1) * self._from_mean
+        eta = point.eta + self.scales.of_scale * log_s
+        conditional = self._conditional(eta)
+        v = (u - conditional.mean) / conditional.scale
+        volume = n * log_scale + point.log_volume - np.log(conditional.scale).sum(axis=1)
         return np.concatenate([v, (eta - self.centre) / self.width], axis=1), volume
 
     def curved(self, path: NormalPath) -> Sampled:
@@ -188,8 +188,8 @@ class PartiallyNonCentred:
         """
         nodes = path.around()
         centre, width = path.moments()
-        found = Sampled(self.scales, np.array([centre]), np.array([width]))
-        basis = _basis(np.array([[node.rho] for node in nodes]), found)
+        sampled = Sampled(self.scales, np.array([centre]), np.array([width]))
+        basis = _basis(np.array([[node.rho] for node in nodes]), sampled)
         means, log_scales = np.empty((2, len(nodes), len(self._j)))
         for k, node in enumerate(nodes):
             mean, root = node.normal.mean, node.normal.operator.inverse().cholesky().dense()
@@ -197,11 +197,11 @@ class PartiallyNonCentred:
             means[k], log_scales[k] = u[0], 0.5 * np.log(((u[1:] - u[0]) ** 2).sum(axis=0))
         of_mean = np.linalg.solve(basis[:, :3], means)
         line = np.linalg.lstsq(basis[:, :2], log_scales, rcond=None)[0]
-        return found._replace(curves=(of_mean, line))
+        return sampled._replace(curves=(of_mean, line))
 
     def bordered(self, matrix: Operator, corner: NDArray) -> Operator:
         """A quadratic form of u as one of x at r = 0, with `corner` (K,) for r."""
-        scale = self._given(self.centre[None]).scale[0]
+        scale = self._conditional(self.centre[None]).scale[0]
         if isinstance(matrix, Diag) and len(self._rotation) == 1:
             return Diag(np.append(matrix.values * scale**2, corner))
         rotated = self.rotated(self.rotated(matrix.dense()).T)

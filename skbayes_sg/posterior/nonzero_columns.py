@@ -34,16 +34,16 @@ class Informed(Posterior):
 
     def with_prior(self, prior: Prior) -> Self:
         """Another prior of the parameters that are here; the precision of the others follows."""
-        other, whole = copy.copy(self), self.all_columns
-        other.prior = prior
+        posterior, whole = copy.copy(self), self.all_columns
+        posterior.prior = prior
         for cached in ("single", "of_sample"):  # they have the prior of before
-            other.__dict__.pop(cached, None)
+            posterior.__dict__.pop(cached, None)
         ratio = prior.precision[0] / self.prior.precision[0]
         n_coef = math.prod(whole.predictor.shapes["coef"])
         rest = prior.precision[math.prod(self.predictor.shapes["coef"]) :]
         precision = np.append(ratio * whole.prior.precision[:n_coef], rest)
-        other._all_columns = whole.with_prior(whole.prior.with_precision(precision))
-        return other
+        posterior._all_columns = whole.with_prior(whole.prior.with_precision(precision))
+        return posterior
 
     def completed(self, groups: Sequence[NDArray], relative: NDArray | None = None) -> NDArray:
         """Draws of all parameters, (chains, draws, D), from those of groups of chains.
@@ -62,19 +62,19 @@ class Informed(Posterior):
         for of_group in groups:
             group = slice(first, first + len(of_group))
             for k in range(n_draws):
-                here = of_group[:, k]
-                normals = _seeded_by(here).standard_normal((len(here), len(sd)), np.float32)
+                informed = of_group[:, k]
+                normals = _seeded_by(informed).standard_normal((len(informed), len(sd)), np.float32)
                 if not prior.quadratic:
-                    normals *= np.exp(0.5 * here[:, -1:].astype(np.float64))
+                    normals *= np.exp(0.5 * informed[:, -1:].astype(np.float64))
                 if relative is not None:
                     normals /= np.sqrt(relative[group, k, None])
-                self._complete(draws[group, k], here, mean + sd * normals)
+                self._complete(draws[group, k], informed, mean + sd * normals)
             first = group.stop
         return draws
 
     @abstractmethod
-    def _complete(self, theta: NDArray, here: NDArray, drawn: NDArray) -> None:
-        """Write all parameters (chains, D), from those here and draws of the prior beside."""
+    def _complete(self, theta: NDArray, informed: NDArray, drawn: NDArray) -> None:
+        """Write all parameters (chains, D), from informed ones and draws of the prior beside."""
 
 
 class NonzeroColumns(Informed):
@@ -101,12 +101,12 @@ class NonzeroColumns(Informed):
         model = model.on_columns(len(columns), model.fit_intercept)
         super().__init__(model, data.with_columns(columns), prior)
 
-    def _complete(self, theta: NDArray, here: NDArray, drawn: NDArray) -> None:
-        theta[:, self.kept], theta[:, self.beside] = here, drawn
+    def _complete(self, theta: NDArray, informed: NDArray, drawn: NDArray) -> None:
+        theta[:, self.kept], theta[:, self.beside] = informed, drawn
 
 
 def nonzero_columns(posterior: Posterior) -> Posterior:
-    """Without the columns of zeros, if there are some that the prior does not tie to others.
+    """The posterior without columns of zeros, if the prior ties none of them to others.
 
     Parameters that have a matrix have no need of it.
     """
@@ -121,6 +121,6 @@ def nonzero_columns(posterior: Posterior) -> Posterior:
 
 def _seeded_by(draws: NDArray) -> np.random.Generator:
     """A generator that depends on the draws of a group alone, (chains, D)."""
-    some = draws[:, :256].astype(np.float32)
-    digest = hashlib.blake2b(some.tobytes(), digest_size=16).digest()
+    leading = draws[:, :256].astype(np.float32)
+    digest = hashlib.blake2b(leading.tobytes(), digest_size=16).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))

@@ -37,10 +37,10 @@ from skbayes_sg.samplers.target import Anchor, ScaleMove, Target
 
 _FEW_ROWS = 1.5  # for each coefficient; from two on chains about the mode draw the same, and sooner
 _SHARE = 0.1
-"""Of the rows' information about a coefficient, unless the likelihood is normal. Where coefficients
-are larger rows know less of them: with the whole of it, coordinates are so narrow there that chains
-hardly come to the tails (standard deviations of separable classes three quarters of NUTS', ``python
--m benchmarks.exactness.hierarchical``)."""
+"""Share of the rows' information about a coefficient that counts, unless the likelihood is normal.
+Where coefficients are larger rows know less of them: with the whole of it, coordinates are so
+narrow there that chains hardly come to the tails (standard deviations of separable classes three
+quarters of NUTS', ``python -m benchmarks.exactness.hierarchical``)."""
 
 
 def is_one_by_one(posterior: Posterior, scales: Scales) -> bool:
@@ -133,17 +133,17 @@ class OneByOneTarget(Target):
         self._means = None
         if model.fit_intercept:
             self._means = means = of_columns(posterior.data).mean
-            at = model.unpack(np.arange(dim))
+            blocks = model.unpack(np.arange(dim))
             root, X = fisher.factors[0]
             square = (root * root).reshape(-1, *root.shape[-2:]).sum(axis=0)
             total = square.sum(axis=1)[:, None] * means - 2 * (square @ X)
-            information[at["coef"]] += total * means * self.n_total / self.n_rows
-            gradient[at["coef"]] -= gradient[at["intercept"]][:, None] * means
+            information[blocks["coef"]] += total * means * self.n_total / self.n_rows
+            gradient[blocks["coef"]] -= gradient[blocks["intercept"]][:, None] * means
         share = 1.0 if model.conjugate else _SHARE
         share *= 1.0 if prior.quadratic else float(np.exp(theta[0, -1]))  # in units of the noise
-        known, pull = share * np.maximum(information[:n], 0.0), share * gradient[:n]
+        k, pull = share * np.maximum(information[:n], 0.0), share * gradient[:n]
         self._mean, self._unit = prior.mean[:n], prior.unit[:n]
-        self._known, self._pull = known, known * (theta[0, :n] - self._mean) + pull  # k, k b
+        self._k, self._kb = k, k * (theta[0, :n] - self._mean) + pull
         self._centre = self._sheared(theta, 1.0)[0, n:]
         fixed = information[n:] + self._of_rest.independent(theta[:, n:])
         self._width = 1 / np.sqrt(fixed)
@@ -157,7 +157,7 @@ class OneByOneTarget(Target):
             self.scale_move = ScaleMove(self.rescaled, 1.0)
         curvature = np.ones(self.dim)
         if self.has_groups:
-            share = self._known / (self._known + self._precisions(self._start)[0])
+            share = self._k / (self._k + self._precisions(self._start)[0])
             curvature[dim:] += 0.25 * np.pi * self.scales.summed(share[None] ** 2)[0]
         self._sd = 1 / np.sqrt(curvature)
         metric: Operator = Diag(curvature)
@@ -173,19 +173,20 @@ class OneByOneTarget(Target):
     def single(self) -> OneByOneTarget:
         twin = copy.copy(self)
         twin._rows = self.posterior.data.sample.single.load(slice(None))
-        for name in ("_start", "_known", "_pull", "_mean", "_unit", "_means", "_centre", "_width"):
+        for name in ("_start", "_k", "_kb", "_mean", "_unit", "_means", "_centre", "_width"):
             value = getattr(self, name)
             setattr(twin, name, None if value is None else value.astype(np.float32))
         return twin
 
     def _joint_curvature(self, theta: NDArray, curvature: NDArray) -> Dense:
-        """Of all parameters at theta, and of each hyperparameter by itself."""
+        """Curvature of all parameters at theta, and of each hyperparameter by itself."""
         n, dim = self._n, self.posterior.dim
-        at = self._point(self.transform(np.append(theta, self._start, axis=1)))
-        steps = self._sheared(np.diag(np.append(at.sd[0], self._width)), -1.0)  # of theta, by v, r
+        point = self._point(self.transform(np.append(theta, self._start, axis=1)))
+        by_v_and_r = np.diag(np.append(point.sd[0], self._width))
+        steps = self._sheared(by_v_and_r, -1.0)  # of theta
         of_rest = self._width**2 * self._of_rest.independent(theta[:, n:])
         joint = np.diag(curvature)
-        joint[:dim, :dim] = np.diag(np.append(at.lam[0] * at.variance[0], of_rest))
+        joint[:dim, :dim] = np.diag(np.append(point.lam[0] * point.variance[0], of_rest))
         information = self.posterior.information(theta, slice(None), FULL).dense()
         joint[:dim, :dim] += steps @ information @ steps.T
         return Dense(joint)
@@ -219,16 +220,16 @@ class OneByOneTarget(Target):
 
     def inverse_transform(self, x: NDArray) -> NDArray:
         """(theta, eta) of x, (..., D + K)."""
-        at = self._point(x.reshape(-1, self.dim))
-        return np.concatenate([at.theta, at.eta], axis=1).reshape(x.shape)
+        point = self._point(x.reshape(-1, self.dim))
+        return np.concatenate([point.theta, point.eta], axis=1).reshape(x.shape)
 
     def transform(self, theta: NDArray) -> NDArray:
         """x of (theta, eta), (n, D + K)."""
         theta, eta = np.split(theta, [self.posterior.dim], axis=1)
         coef, rest = np.split(self._sheared(theta, 1.0), [self._n], axis=1)
-        variance = 1 / (self._known + self._precisions(eta))
+        variance = 1 / (self._k + self._precisions(eta))
         noise = 1.0 if self.prior.quadratic else np.exp(0.5 * theta[:, -1:])
-        v = (coef - self._mean - self._pull * variance) / (noise * np.sqrt(variance))
+        v = (coef - self._mean - self._kb * variance) / (noise * np.sqrt(variance))
         u = eta - self._start  # T(z): a quadratic equation in z^2
         z = np.sign(u) * np.sqrt(np.hypot(np.pi, 2 * u) - np.pi)
         return np.concatenate([v, (rest - self._centre) / self._width, z], axis=1)
@@ -243,9 +244,9 @@ class OneByOneTarget(Target):
         if not self.prior.quadratic:
             noise = np.exp(0.5 * rest[:, -1:])
         lam = self._precisions(eta)
-        variance = 1 / (self._known + lam)
+        variance = 1 / (self._k + lam)
         sd = noise * np.sqrt(variance)
-        fixed, moving = self._pull * variance, sd * v
+        fixed, moving = self._kb * variance, sd * v
         theta = np.concatenate([self._mean + fixed + moving, rest], axis=1)
         theta = self._sheared(theta, -1.0)
         return _Point(theta, eta, rest, z, root, steepness, noise, lam, variance, sd, fixed, moving)
@@ -282,11 +283,11 @@ class OneByOneTarget(Target):
         towards coefficients that interpolate the rows. Trajectories hardly go there: in units of a
         noise that vanishes it is infinitely far (math/priors.md#one-by-one).
         """
-        at, (X, y, *_), model = self._point(theta), self._rows, self.posterior.predictor
+        point, (X, y, *_), model = self._point(theta), self._rows, self.posterior.predictor
         variance, inverse, rank = self._interpolation
-        residual = model.perfect_outputs(y) - model.outputs(at.theta, X)[:, 0]
+        residual = model.perfect_outputs(y) - model.outputs(point.theta, X)[:, 0]
         pull = -np.expm1(log_scale)[:, None] * (residual @ inverse)
-        moved, change = self._sheared(at.theta, 1.0), pull @ model.features(X)
+        moved, change = self._sheared(point.theta, 1.0), pull @ model.features(X)
         if self._means is not None:
             total = pull.sum(axis=1, keepdims=True)
             change = np.append(change - total * self._means, total, axis=1)
@@ -294,12 +295,12 @@ class OneByOneTarget(Target):
         assert model.residual_scale is not None
         scale, times = model.residual_scale
         moved[:, scale] += times * log_scale
-        eta = at.eta
+        eta = point.eta
         if not self.prior.quadratic:  # precisions are in units of the noise
             eta = eta - self.scales.of_scale * log_scale[:, None]
-        found = self.transform(np.append(self._sheared(moved, -1.0), eta, axis=1))
-        volume = rank * log_scale + _log_volume(at) - _log_volume(self._point(found))
-        return found, volume
+        x = self.transform(np.append(self._sheared(moved, -1.0), eta, axis=1))
+        volume = rank * log_scale + _log_volume(point) - _log_volume(self._point(x))
+        return x, volume
 
     def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
         """Draws from the prior of coefficients, and of scales as far as members leave them open."""
@@ -318,55 +319,56 @@ class OneByOneTarget(Target):
         return Minibatches(frame, self.n_rows, False, rng)
 
     def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
-        """From all rows."""
-        at = self._point(theta.astype(self._known.dtype, copy=False))
-        return self._pulled_back(at, self._scores(at.theta))
+        """Gradient from all rows."""
+        point = self._point(theta.astype(self._k.dtype, copy=False))
+        return self._pulled_back(point, self._scores(point.theta))
 
     def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
-        at, scale = self._point(theta), self.n_total / self.n_rows
+        point, scale = self._point(theta), self.n_total / self.n_rows
         X, y, weight, _ = self._rows
-        each, scores = self.posterior.model.value_and_scores(at.theta, X, y)
-        each = each if weight is None else each * weight
-        value = scale * each.sum(axis=1, dtype=np.float64)
-        value += self._of_rest.log_density(at.rest if self._centred else at.theta[:, self._n :])
-        away = (at.fixed + at.moving) / at.noise
+        of_rows, scores = self.posterior.model.value_and_scores(point.theta, X, y)
+        of_rows = of_rows if weight is None else of_rows * weight
+        value = scale * of_rows.sum(axis=1, dtype=np.float64)
+        rest = point.rest if self._centred else point.theta[:, self._n :]
+        value += self._of_rest.log_density(rest)
+        away = (point.fixed + point.moving) / point.noise
         # of the coefficients: sqrt(lambda) / s of their density, times 1 / v' of the Jacobian
-        value += 0.5 * (np.log(at.lam * at.variance) - at.lam * away * away).sum(axis=1)
-        value += self.scales.log_hyperprior(at.eta) + np.log(at.steepness).sum(axis=1)
-        return value, self._pulled_back(at, scale * scores.scaled(weight).total())
+        value += 0.5 * (np.log(point.lam * point.variance) - point.lam * away * away).sum(axis=1)
+        value += self.scales.log_hyperprior(point.eta) + np.log(point.steepness).sum(axis=1)
+        return value, self._pulled_back(point, scale * scores.scaled(weight).total())
 
-    def _pulled_back(self, at: _Point, gradient: NDArray) -> NDArray:
+    def _pulled_back(self, point: _Point, gradient: NDArray) -> NDArray:
         """Gradient over x, from that of the log likelihood over theta, which it overwrites."""
-        n, z, noise = self._n, at.z, at.noise
+        n, z, noise = self._n, point.z, point.noise
         of_coef, of_rest = gradient[:, :n], gradient[:, n:]
         if not self._centred:
-            of_rest += self._of_rest.gradient(at.theta[:, n:])
+            of_rest += self._of_rest.gradient(point.theta[:, n:])
         if self._means is not None:
             shape = len(z), -1, len(self._means)
             of_coef.reshape(shape)[:] -= of_rest[:, : n // shape[2], None] * self._means
         if self._centred:
-            of_rest += self._of_rest.gradient(at.rest)
+            of_rest += self._of_rest.gradient(point.rest)
 
         # of the coefficients, and of their log precisions through b's part, v's part and the prior
-        away = (at.fixed + at.moving) / noise
-        pulled = at.lam * away
+        away = (point.fixed + point.moving) / noise
+        pulled = point.lam * away
         of_coef -= pulled / noise
-        known = at.lam * at.variance  # share of the prior in what is known
-        of_ell = (at.fixed + 0.5 * at.moving) * of_coef
+        prior_share = point.lam * point.variance  # share of the prior in what is known
+        of_ell = (point.fixed + 0.5 * point.moving) * of_coef
         of_ell += 0.5
-        of_ell *= -known
+        of_ell *= -prior_share
         pulled *= away
         of_ell -= 0.5 * pulled
-        of_eta = self.scales.slope(at.eta, of_ell if self._alone else self.scales.summed(of_ell))
+        of_eta = self.scales.slope(point.eta, of_ell if self._alone else self.scales.summed(of_ell))
         if not self.prior.quadratic:
-            pulled += at.moving * of_coef
+            pulled += point.moving * of_coef
             of_rest[:, -1] += 0.5 * pulled.sum(axis=1)
-        of_coef *= at.sd
+        of_coef *= point.sd
         of_rest *= self._width
-        of_jacobian = z / (0.5 * np.pi + 0.5 * z * z) - 0.25 * z / at.root**2
-        return np.concatenate([gradient, of_eta * at.steepness + of_jacobian], axis=1)
+        of_jacobian = z / (0.5 * np.pi + 0.5 * z * z) - 0.25 * z / point.root**2
+        return np.concatenate([gradient, of_eta * point.steepness + of_jacobian], axis=1)
 
 
-def _log_volume(at: _Point) -> NDArray:
-    """Of parameters and hyperparameters over that of x, up to a constant, (chains,)."""
-    return np.log(at.sd).sum(axis=1) + np.log(at.steepness).sum(axis=1)
+def _log_volume(point: _Point) -> NDArray:
+    """Log volume of parameters and hyperparameters over that of x, up to a constant, (chains,)."""
+    return np.log(point.sd).sum(axis=1) + np.log(point.steepness).sum(axis=1)

@@ -38,17 +38,17 @@ class JointDistribution:
     Attributes
     ----------
     scales : Scales
-    at : float
+    lam_0 : float
         lambda_0.
     j, linear : arrays of shape (D,)
         The prior's ``|beta - m|^2`` is ``sum(j u^2 + 2 linear u) + squares``.
     squares : float
     noise : tuple (shape, rate), optional
-        Of the noise variance for lambda = 0, but for the shape's share of the coefficients.
+        Those of the noise variance for lambda = 0, but for the shape's share of the coefficients.
     """
 
     scales: Scales
-    at: float
+    lam_0: float
     j: NDArray
     linear: NDArray
     squares: float
@@ -63,7 +63,7 @@ class JointDistribution:
     def of(
         cls, distribution: Distribution, prior: Distribution, scales: Scales
     ) -> tuple[JointDistribution, NDArray]:
-        """From a distribution under the prior's precision, and T, whose columns are the axes."""
+        """From a distribution under the prior's precision; and T, whose columns are the axes."""
         lower, n = distribution.operator.cholesky().dense(), distribution.operator.dim
         weights = scales.weights(prior)[:n]
         inverse = solve_triangular(lower, np.eye(n), lower=True)
@@ -77,19 +77,19 @@ class JointDistribution:
         """The same along known axes."""
         weights = scales.weights(prior)[: len(T)]
         away = np.where(weights > 0, distribution.mean[: len(T)] - prior.mean[: len(T)], 0.0)
-        at = float(scales.of(prior)[0])
+        lam_0 = float(scales.of(prior)[0])
         j = ((T * weights[:, None]) * T).sum(axis=0)
-        j = np.clip(j, _TINY, 1 / at)  # but for rounding
+        j = np.clip(j, _TINY, 1 / lam_0)  # but for rounding
         linear, squares = (weights * away) @ T, float(weights @ away**2)
-        joint = cls(scales, at, j, linear, squares)
+        joint = cls(scales, lam_0, j, linear, squares)
         if distribution.noise is None or prior.noise is None:
             return joint
         shape, rate = distribution.noise
         joint = replace(joint, noise=(shape, 0.0))
-        of_mean = float(joint._given(np.log([at]))[2][0])
+        of_mean = float(joint._conditional(np.log([lam_0]))[2][0])
         return replace(joint, noise=(shape, max(rate - of_mean, prior.noise[1])))
 
-    def _given(self, rho: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def _conditional(self, rho: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Precision and mean along the axes, (n, D), and half the squared distances, (n,).
 
         Those of the posterior mean: of the coefficients times lambda, and of the rows that move it.
@@ -97,33 +97,33 @@ class JointDistribution:
         rate. So none is a difference of large numbers.
         """
         lam, free = np.exp(rho)[:, None], self._free
-        more, grown = lam - self.at, free + lam * self.j
+        beyond, grown = lam - self.lam_0, free + lam * self.j
         squares = np.where(self.j > _ROUNDING * self.j.max(), self.linear**2, 0.0) / self.j
         if self.noise is None:
-            energy = (more / grown) @ squares
+            energy = (beyond / grown) @ squares
         else:
             squares = np.where(free > _ROUNDING, squares, 0.0) / np.maximum(free, _TINY)
             energy = (lam / grown) @ squares
-        return grown, -more * self.linear / grown, 0.5 * energy
+        return grown, -beyond * self.linear / grown, 0.5 * energy
 
     @cached_property
     def _free(self) -> NDArray:
         """What the data know along the axes."""
-        return np.maximum(1.0 - self.at * self.j, _TINY)
+        return np.maximum(1.0 - self.lam_0 * self.j, _TINY)
 
     @cached_property
     def _rate(self) -> float:
-        """Of the noise variance under lambda_0."""
+        """Rate of the noise variance under lambda_0."""
         assert self.noise is not None
-        return self.noise[1] + float(self._given(np.log([self.at]))[2][0])
+        return self.noise[1] + float(self._conditional(np.log([self.lam_0]))[2][0])
 
     @cached_property
     def _grid(self) -> tuple[NDArray, NDArray]:
         """Log precisions, and their probabilities."""
-        low, high = np.log(self.at) - 30.0, np.log(self.at) + 30.0
+        low, high = np.log(self.lam_0) - 30.0, np.log(self.lam_0) + 30.0
         for n_points in (201, 201, 2001):  # nearer each time
             rho = np.linspace(low, high, n_points)
-            grown, _, energy = self._given(rho)
+            grown, _, energy = self._conditional(rho)
             value = self.scales.log_density(rho[:, None]) - 0.5 * np.log(grown).sum(axis=1)
             if self.noise is None:
                 value -= energy
@@ -148,24 +148,24 @@ class JointDistribution:
 
     @property
     def mean(self) -> float:
-        """Of log precision."""
+        """Mean of log precision."""
         rho, share = self._grid
         return float(share @ rho)
 
     @property
     def sd(self) -> float:
-        """Of log precision."""
+        """Standard deviation of log precision."""
         rho, share = self._grid
         return float(np.sqrt(share @ (rho - share @ rho) ** 2))
 
     def quantiles(self, levels: NDArray) -> NDArray:
-        """Of log precision."""
+        """Quantiles of log precision."""
         return np.interp(levels, self._distribution, self._grid[0])
 
     def draw(self, rng: np.random.Generator, n_draws: int) -> NDArray:
         """Independent draws x."""
         rho = self.quantiles(rng.random(n_draws))
-        grown, mean, energy = self._given(rho)
+        grown, mean, energy = self._conditional(rho)
         spread, parts = 1 / np.sqrt(grown), [rho[:, None]]
         if self.noise is not None:
             shape, rate = self.noise
@@ -176,7 +176,7 @@ class JointDistribution:
         return np.concatenate([u, *parts], axis=1)
 
     def log_density(self, x: NDArray) -> NDArray:
-        """Up to a constant, (n,)."""
+        """Log density of x up to a constant, (n,)."""
         u, rho = x[:, : self.dim], x[:, -1]
         value, energy = self.scales.log_density(rho[:, None]), self._energy(u, np.exp(rho))
         if self.noise is None:
@@ -185,10 +185,10 @@ class JointDistribution:
         return value - (energy + self._rate) * np.exp(-gamma) - (shape + 0.5 * self.dim) * gamma
 
     def gradient(self, x: NDArray) -> NDArray:
-        """Of the log density, as x."""
+        """Gradient of the log density, as x."""
         u, lam = x[:, : self.dim], np.exp(x[:, -1:])
         noise = 1.0 if self.noise is None else np.exp(-x[:, -2:-1])
-        of_u = -noise * (u + (lam - self.at) * (self.j * u + self.linear))
+        of_u = -noise * (u + (lam - self.lam_0) * (self.j * u + self.linear))
         squares = (self.j * u**2 + 2 * self.linear * u).sum(axis=1, keepdims=True) + self.squares
         parts = [of_u, self.scales.slope(x[:, -1:], -0.5 * lam * noise * squares)]
         if self.noise is not None:
@@ -199,18 +199,18 @@ class JointDistribution:
     def _energy(self, u: NDArray, lam: NDArray) -> NDArray:
         """Half the squared distances, of u and of the coefficients times lambda - lambda_0."""
         squares = (self.j * u**2 + 2 * self.linear * u).sum(axis=1) + self.squares
-        return 0.5 * ((u**2).sum(axis=1) + (lam - self.at) * squares)
+        return 0.5 * ((u**2).sum(axis=1) + (lam - self.lam_0) * squares)
 
     @property
     def variance(self) -> NDArray:
-        """Of u, or of (u, gamma)."""
+        """Variances of u, or of (u, gamma)."""
         return self.covariance.diagonal()
 
     @property
     def covariance(self) -> NDArray:
-        """Of u, or of (u, gamma)."""
+        """Covariance of u, or of (u, gamma)."""
         rho, share = self._grid
-        grown, mean, energy = self._given(rho)
+        grown, mean, energy = self._conditional(rho)
         variance = 1 / grown
         if self.noise is not None:
             shape, rate = self.noise
@@ -232,8 +232,8 @@ def covariance_over(scales: Scales, posterior: Posterior, target: Any, theta: ND
         whitened = target.coordinates.whitened
         return whitened.covariance(target.closed_form.covariance)
     conjugate = posterior.model.conjugate
-    here = expanded_twice(posterior, theta) if conjugate else posterior.expand(theta, FULL)
-    joint, T = JointDistribution.of(known_at(posterior, here), posterior.normal_prior, scales)
+    expansion = expanded_twice(posterior, theta) if conjugate else posterior.expand(theta, FULL)
+    joint, T = JointDistribution.of(known_at(posterior, expansion), posterior.normal_prior, scales)
     if joint.noise is not None:
         T = block_diag(T, 1.0)
     return T @ joint.covariance @ T.T

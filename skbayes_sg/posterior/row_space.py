@@ -47,11 +47,11 @@ class RowSpace(Informed):
         model, data = all_columns.predictor, all_columns.data.sample
         (k, p), prior = model.shapes["coef"], all_columns.normal_prior
         self._all_columns, self._q, self.beside = all_columns, q, np.arange(k * p)
-        self._X, known = data.X[:, :p], dense(data.X[:, p:])
+        self._X, fixed = data.X[:, :p], dense(data.X[:, p:])
         self._mean = prior.mean[: k * p].reshape(k, p)
         if self._mean.any():
             offset = self._X @ self._mean.T.astype(data.X.dtype)
-            known = np.hstack([known[:, :k] + offset, known[:, k:]]) if data.n_known else offset
+            fixed = np.hstack([fixed[:, :k] + offset, fixed[:, k:]]) if data.n_known else offset
         root = 1 / np.sqrt(q)
         scaled = self._X.multiply(root).tocsr() if sparse.issparse(self._X) else self._X * root
         values, vectors = reproducible_eigh(dense(scaled @ scaled.T).astype(np.float64))
@@ -59,29 +59,29 @@ class RowSpace(Informed):
         scale = np.sqrt(values[kept])
         self._back = vectors[:, kept] / scale  # V = Q^-1/2 X^T back
         Z = (vectors[:, kept] * scale).astype(data.X.dtype)
-        rows = InMemory.of(np.hstack([Z, known]), data.y, data.weight, data.n_total)
-        here, n_coef = model.on_columns(len(scale), model.fit_intercept), k * len(scale)
+        rows = InMemory.of(np.hstack([Z, fixed]), data.y, data.weight, data.n_total)
+        reduced, n_coef = model.on_columns(len(scale), model.fit_intercept), k * len(scale)
         precision = np.append(np.full(n_coef, prior.precision[0] / q[0]), prior.precision[k * p :])
         unit = np.append(np.full(n_coef, prior.unit[0] / q[0]), prior.unit[k * p :])
         mean = np.append(np.zeros(n_coef), prior.mean[k * p :])
-        of_here: Prior = GaussianPrior(precision, mean, unit)
+        of_reduced: Prior = GaussianPrior(precision, mean, unit)
         if not prior.quadratic:
             assert prior.noise is not None
-            of_here = NormalInverseGammaPrior(precision[:-1], prior.noise, mean[:-1], unit[:-1])
-        super().__init__(here, replace(rows, n_known=known.shape[1]), of_here)
+            of_reduced = NormalInverseGammaPrior(precision[:-1], prior.noise, mean[:-1], unit[:-1])
+        super().__init__(reduced, replace(rows, n_known=fixed.shape[1]), of_reduced)
 
-    def _complete(self, theta: NDArray, here: NDArray, drawn: NDArray) -> None:
+    def _complete(self, theta: NDArray, informed: NDArray, drawn: NDArray) -> None:
         """A draw of the prior, corrected along the rows (Matheron's rule)."""
         (k, p), rank = self._mean.shape, self._back.shape[1]
         away = (drawn.reshape(-1, k, p) - self._mean).reshape(-1, p)  # (chains x outputs, p)
-        along = here[:, : k * rank].reshape(-1, rank) - (away @ self._X.T) @ self._back
+        along = informed[:, : k * rank].reshape(-1, rank) - (away @ self._X.T) @ self._back
         change = ((along @ self._back.T) @ self._X) / self._q
         theta[:, : k * p] = drawn + change.reshape(-1, k * p)
-        theta[:, k * p :] = here[:, k * rank :]
+        theta[:, k * p :] = informed[:, k * rank :]
 
 
 def informed(posterior: Posterior) -> Posterior:
-    """Without what only the prior knows, of which it is drawn: `Informed`, or the same posterior.
+    """The posterior without what only the prior knows, if there is such a part: `Informed`.
 
     Coefficients that share a precision, or whose precisions are given, are asked for.
     """
@@ -91,7 +91,7 @@ def informed(posterior: Posterior) -> Posterior:
 
 
 def row_space(posterior: Posterior) -> Posterior | None:
-    """Along the rows, where these are fewer than the columns of a posterior without a matrix.
+    """A posterior without a matrix along its rows, where these are fewer than its columns.
 
     None elsewhere, and of so many rows of classes that a matrix of them is too large for every
     step: chains of all columns are faster then, and the rows tell more of lambda.

@@ -36,7 +36,7 @@ class Density(ABC):
     """In the coordinates of its model."""
     dim: int
     coordinates: Coordinates
-    """Of u."""
+    """Coordinates u."""
     anchor: Anchor | None = None
     closed_form: ClosedForm | None = None
 
@@ -71,7 +71,7 @@ class Point(NamedTuple):
     eta: NDArray
     """(chains, K)"""
     log_volume: NDArray
-    """By which volumes of (u, eta) are larger than those of x, (chains,)."""
+    """Logarithm of the volume of (u, eta) over that of x, (chains,)."""
     pull: Callable[[NDArray, NDArray], NDArray]
     """Gradients over u and eta as one over x, with that of `log_volume`."""
 
@@ -82,7 +82,7 @@ class Moves(Protocol):
     n_hyper: int
 
     def point(self, x: NDArray) -> Point:
-        """Of x (chains, D + K)."""
+        """The point of x (chains, D + K)."""
 
     def transform(self, theta: NDArray) -> NDArray:
         """x of parameters of the model and hyperparameters, (chains, D + K)."""
@@ -92,7 +92,7 @@ class Moves(Protocol):
 
     @property
     def scale_move(self) -> ScaleMove | None:
-        """Along the scale of all coefficients."""
+        """A move along the scale of all coefficients."""
 
 
 class ChainTarget(Target):
@@ -196,17 +196,17 @@ class ChainTarget(Target):
     def grad_estimate(self, theta: NDArray, rows: Rows) -> NDArray:
         if self.joint is None:
             return self.density.grad_estimate(theta, rows)
-        at = _fixed(theta) if self.moves is None else self.moves.point(theta)
-        of_u, of_eta = self.joint.gradient(at.u, at.eta)
-        return at.pull(self.density.grad_estimate(at.u, rows) + of_u, of_eta)
+        point = _fixed(theta) if self.moves is None else self.moves.point(theta)
+        of_u, of_eta = self.joint.gradient(point.u, point.eta)
+        return point.pull(self.density.grad_estimate(point.u, rows) + of_u, of_eta)
 
     def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         if self.joint is None:
             return self.density.logdensity_and_grad(theta)
-        at = _fixed(theta) if self.moves is None else self.moves.point(theta)
-        value, gradient = self.density.logdensity_and_grad(at.u)
-        more, of_u, of_eta = self.joint.value_and_grad(at.u, at.eta)
-        return value + more + at.log_volume, at.pull(gradient + of_u, of_eta)
+        point = _fixed(theta) if self.moves is None else self.moves.point(theta)
+        value, gradient = self.density.logdensity_and_grad(point.u)
+        log_ratio, of_u, of_eta = self.joint.value_and_grad(point.u, point.eta)
+        return value + log_ratio + point.log_volume, point.pull(gradient + of_u, of_eta)
 
 
 def _fixed(u: NDArray) -> Point:

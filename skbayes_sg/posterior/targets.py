@@ -30,43 +30,43 @@ _SLOWEST = 4  # times the relaxation of a coefficient that an integrated precisi
 
 def target_of(
     posterior: Posterior,
-    anchor: Mode | None,
+    expansion: Mode | None,
     sampler: Sampler,
     sampled: Sampled | None = None,
     path: NormalPath | None = None,
 ) -> Target:
     """What the chains of a sampler move on.
 
-    `anchor` is that of its control variates. Where `sampled` says so the prior precision is sampled
-    too: it is a coordinate of samplers that follow coordinates, and integrated out for others. With
-    precisions and a Metropolis test `anchor` is the mode, also without control variates. One
-    precision that is a coordinate bends the others as the distributions of `path` do.
+    `expansion` is that of its control variates. Where `sampled` says so the prior precision is
+    sampled too: it is a coordinate of samplers that follow coordinates, and integrated out for
+    others. With precisions and a Metropolis test `expansion` is at the mode, also without control
+    variates. One precision that is a coordinate bends the others as the distributions of `path` do.
     """
-    if anchor is None or (sampled is not None and not sampler.follows_coordinates):
+    if expansion is None or (sampled is not None and not sampler.follows_coordinates):
         if sampled is not None:
             assert isinstance(sampled.scales, Precisions)
             integrated = IntegratedPrior(posterior.prior, sampled.scales)
             posterior, sampled = posterior.with_prior(integrated), None
-        if anchor is None:
+        if expansion is None:
             return posterior
 
     # what is known of the rows
     density: Density
     if Need.CLOSED_FORM in sampler.needs:
         scales = None if sampled is None else sampled.scales
-        return ChainTarget(Closed(posterior, anchor, scales), sampled=sampled)
+        return ChainTarget(Closed(posterior, expansion, scales), sampled=sampled)
     if is_high_dimensional(posterior):
-        return ChainTarget(AllRows.low_rank(posterior, anchor))
+        return ChainTarget(AllRows.low_rank(posterior, expansion))
     if sampled is None:
-        density = Expanded.at(posterior, anchor, sampler.follows_coordinates)
+        density = Expanded.at(posterior, expansion, sampler.follows_coordinates)
         return ChainTarget(density)
     scales = sampled.scales
     if posterior.model.conjugate:
-        density = Quadratic(posterior, anchor, scales)
+        density = Quadratic(posterior, expansion, scales)
     elif sampler.variance_reduction is None:
-        density = AllRows.whitened(posterior, anchor, scales)
+        density = AllRows.whitened(posterior, expansion, scales)
     else:
-        density = Expanded.at(posterior, anchor, along=scales)
+        density = Expanded.at(posterior, expansion, along=scales)
 
     # Precisions are coordinates of the chains where Metropolis steps go through a funnel, and where
     # rows say little of most coefficients: the sum of squares that tells a precision is then slow.

@@ -74,12 +74,12 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     ratio = ratio[: posterior.data.n_features + ("intercept" in model.shapes)]
     leading = np.argsort(-ratio, kind="stable")[:most]
     leading = np.sort(leading[ratio[leading] > 1])
-    grams, each = _gram(turned, leading), range(len(leading))
+    grams, diagonal = _gram(turned, leading), range(len(leading))
     # of columns that are nearly equal, products in single precision need not be definite
-    grams[:, each, each] += precision[:, leading] + 1e-6 * grams[:, each, each]
+    grams[:, diagonal, diagonal] += precision[:, leading] + 1e-6 * grams[:, diagonal, diagonal]
     lower = np.linalg.cholesky(grams)
     none = np.zeros((posterior.dim, 0))
-    found = LowRank(
+    coordinates = LowRank(
         centre=theta,
         columns=columns,
         V=V,
@@ -91,15 +91,15 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
         stretch=none[0],
     )
     if not outliers:  # an optimiser finds them by itself
-        return found
+        return coordinates
     if few:
-        B = np.concatenate([root.rows() for root in roots]) * found.scale
+        B = np.concatenate([root.rows() for root in roots]) * coordinates.scale
         values, U = np.linalg.eigh(B @ B.T)
-        some = values > 1e-4  # of the precision of the prior: others are not worth their cost
-        Q, values = (B.T @ U[:, some]) / np.sqrt(values[some]), 1 + values[some]
+        kept = values > 1e-4  # of the precision of the prior: others are not worth their cost
+        Q, values = (B.T @ U[:, kept]) / np.sqrt(values[kept]), 1 + values[kept]
     else:
-        Q, values = _outliers(found, roots, prior)
-    return replace(found, Q=Q, stretch=1 / np.sqrt(values))
+        Q, values = _outliers(coordinates, roots, prior)
+    return replace(coordinates, Q=Q, stretch=1 / np.sqrt(values))
 
 
 def _gram(roots: list[Scores], leading: NDArray) -> NDArray:
@@ -118,8 +118,8 @@ def _gram(roots: list[Scores], leading: NDArray) -> NDArray:
         if sparse.issparse(X) and X.nnz <= _SPARSE * math.prod(X.shape):
             if X.shape[1] < m:  # the intercept's
                 X = sparse.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr")
-            for total, each in zip(gram, np.sqrt(weight), strict=True):
-                scaled = sparse.csr_array(X.multiply(each[:, None]))
+            for total, root_weight in zip(gram, np.sqrt(weight), strict=True):
+                scaled = sparse.csr_array(X.multiply(root_weight[:, None]))
                 total += (scaled.T @ scaled).toarray()
             continue
         # a block of sparse rows has many more than dense ones would have
@@ -127,8 +127,8 @@ def _gram(roots: list[Scores], leading: NDArray) -> NDArray:
             part = dense(X[rows])
             if part.shape[1] < m:
                 part = np.concatenate([part, np.ones((len(part), 1), part.dtype)], axis=1)
-            for total, each in zip(gram, np.sqrt(weight[:, rows]), strict=True):
-                scaled = part * each[:, None]
+            for total, root_weight in zip(gram, np.sqrt(weight[:, rows]), strict=True):
+                scaled = part * root_weight[:, None]
                 total += scaled.T @ scaled  # NumPy sends A.T @ A to syrk
     return gram
 
@@ -144,8 +144,8 @@ def _outliers(coordinates: LowRank, roots: list[Scores], prior: NDArray) -> tupl
 
     def curvature(u: NDArray) -> NDArray:
         v = coordinates.inverse_transform(u) - coordinates.centre
-        at = v.astype(dtype)
-        (rows,) = total_of(lambda root: (root.gram_matvec(at),), roots)
+        rounded = v.astype(dtype)
+        (rows,) = total_of(lambda root: (root.gram_matvec(rounded),), roots)
         return coordinates.pullback(rows + prior * v)
 
     width, n_blocks = _KRYLOV

@@ -41,7 +41,7 @@ def test_a_few_distributions_tell_where_the_precision_is(separable):
     density /= density.sum()
     mean = density @ rho
     sd = np.sqrt(density @ (rho - mean) ** 2)
-    assert path.at(0.0).known < 1
+    assert path.at(0.0).n_determined < 1
     path.around()
     found_mean, found_sd = path.moments()
     assert abs(found_mean - mean) < 0.1 * sd

@@ -250,8 +250,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/non_centred.py",
-        "volume = n * log_scale + at.log_volume - np.log(",
-        "volume = n * log_scale - at.log_volume - np.log(",
+        "volume = n * log_scale + point.log_volume - np.log(",
+        "volume = n * log_scale - point.log_volume - np.log(",
         "a move along the scale has the wrong volume",
         "posterior/test_hierarchical.py -k volumes",
     ),
@@ -649,7 +649,7 @@ FAULTS = [
     ),
     Fault(
         "posterior/non_centred.py",
-        "self.scales.pullback(eta, of_ell + given.volume)",
+        "self.scales.pullback(eta, of_ell + conditional.volume)",
         "self.scales.pullback(eta, of_ell)",
         "the gradient of a sampled precision misses the Jacobian",
         "posterior/test_hierarchical.py -k jacobian",
@@ -868,8 +868,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/nonzero_columns.py",
-        "normals *= np.exp(0.5 * here[:, -1:]",
-        "normals *= np.exp(here[:, -1:]",
+        "normals *= np.exp(0.5 * informed[:, -1:]",
+        "normals *= np.exp(informed[:, -1:]",
         "columns that never occur have the noise variance for its root",
         "posterior/test_sparse.py -k never_occur",
     ),
@@ -1925,8 +1925,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/target.py",
-        "return value + more + at.log_volume, at.pull",
-        "return value + more, at.pull",
+        "return value + log_ratio + point.log_volume, point.pull",
+        "return value + log_ratio, point.pull",
         "coordinates of sampled precisions change no volume",
         "posterior/test_hierarchical.py -k jacobian",
     ),
@@ -1981,8 +1981,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/matched.py",
-        "found[of, others] -= explained - explained.mean(axis=1, keepdims=True)",
-        "found[of, others] -= explained",
+        "weights[batches, draws] -= explained - explained.mean(axis=1, keepdims=True)",
+        "weights[batches, draws] -= explained",
         "errors of batches count what all of them have in common",
         "posterior/test_matched.py -k told_are_those_over_seeds",
     ),
@@ -1995,8 +1995,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/matched.py",
-        "if left * terms.of_half > (1 - _EXPLAINED)",
-        "if left * terms.of_half > 0 * (1 - _EXPLAINED)",
+        "if unexplained * terms.of_half > (1 - _EXPLAINED)",
+        "if unexplained * terms.of_half > 0 * (1 - _EXPLAINED)",
         "control variates never count together",
         "posterior/test_matched.py -k count_together",
     ),
