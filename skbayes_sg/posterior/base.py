@@ -126,6 +126,11 @@ class Posterior(Target):
         return self.data.sample.weight is not None
 
     @property
+    def has_dense_rows(self) -> bool:
+        """Whether rows are arrays, and not sparse."""
+        return self.data.sample.is_dense
+
+    @property
     def one_mode(self) -> bool:
         """Whether there is one mode, around which the posterior is not far from Gaussian."""
         return self.model.fixed_inputs

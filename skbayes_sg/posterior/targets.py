@@ -44,8 +44,7 @@ def target_of(
     """
     if expansion is None or (sampled is not None and not sampler.follows_coordinates):
         if sampled is not None:
-            assert isinstance(sampled.scales, Precisions)
-            integrated = IntegratedPrior(posterior.prior, sampled.scales)
+            integrated = IntegratedPrior(posterior.prior, sampled.scales.independent())
             posterior, sampled = posterior.with_prior(integrated), None
         if expansion is None:
             return posterior
@@ -111,8 +110,7 @@ def integrated_out(density: Density, sampled: Sampled) -> ChainTarget | None:
     fast as a coefficient. It is None where several precisions have a group whose coefficients may
     all be next to zero.
     """
-    scales, whitened, anchor = sampled.scales, density.coordinates, density.anchor
-    assert isinstance(scales, Precisions)
+    scales, whitened, anchor = sampled.scales.independent(), density.coordinates, density.anchor
     assert isinstance(whitened, Whitened)
     assert anchor is not None
     joint = IntegratedJoint(scales, density.posterior.prior, whitened)

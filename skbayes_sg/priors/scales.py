@@ -67,6 +67,16 @@ class Scales(ABC):
         self.dim = len(labels)
         self.of_scale = np.full(self.dim, -2.0)
 
+    def independent(self) -> Precisions:
+        """The same, where precisions are independent a priori, and so can be integrated out.
+
+        Raises
+        ------
+        TypeError
+            If they are not.
+        """
+        raise TypeError(f"precisions of {type(self).__name__} are not independent a priori")
+
     def log_precisions(self, eta: NDArray) -> NDArray:
         """(n, groups) of eta (n, K)."""
         return eta
@@ -144,6 +154,9 @@ class Precisions(Scales):
     """
 
     rate = 0.0
+
+    def independent(self) -> Precisions:
+        return self
 
     @abstractmethod
     def power(self, ell: NDArray) -> NDArray:

@@ -195,6 +195,10 @@ class ModelPosterior(Protocol):
         """Whether rows have weights."""
 
     @property
+    def has_dense_rows(self) -> bool:
+        """Whether rows are arrays, and not sparse."""
+
+    @property
     def one_mode(self) -> bool:
         """Whether there is one mode, around which the posterior is not far from Gaussian."""
 

@@ -6,7 +6,7 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.special import kve
 from scipy.stats import geninvgauss, kstest
 
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, StudentT
 from skbayes_sg.priors.joint import IntegratedPrecisions, IntegratedPrior
 from skbayes_sg.priors.scales import Groups, OnePrecision
 
@@ -49,6 +49,14 @@ def test_draws_have_their_distribution_far_out_too(size, squares):
     drawn = IntegratedPrecisions(scales).draw(np.full((4000, 1), squares), rng)[:, 0]
     order, x, scale = inverse_gaussian(scales, squares)
     assert kstest(np.exp(drawn), geninvgauss(order, x, scale=scale).cdf).pvalue > 0.001
+
+
+def test_only_independent_precisions_are_integrated_out():
+    scales = one_precision(3)
+    assert scales.independent() is scales
+    mixture = StudentT().scales(Groups(np.arange(3), np.arange(3), list("abc"), 1.0), 1.0)
+    with pytest.raises(TypeError, match="not independent a priori"):
+        mixture.independent()
 
 
 def of_groups(squares):
