@@ -431,13 +431,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             form = self._plan().presets(dim).get(name)
             form = form or Choice(SAMPLERS[name](), "its defaults")
             reason = f'"{name}" stands for {form.sampler}: {form.reason}'
-            return replace(form, reason=reason, given=True)
+            return replace(form, reason=reason, asked_for=True)
         if not isinstance(sampler, Sampler):
             raise TypeError(
                 f"sampler must be a Sampler instance, a name out of {sorted(SAMPLERS)} or None, "
                 f"got {sampler!r}"
             )
-        return Choice(sampler, "as given", given=True)
+        return Choice(sampler, "as given", asked_for=True)
 
     def _validate_parameters(self) -> None:
         for name, least in {"n_chains": 1, "n_draws": 4, "burn_in": 0, "thin": 1}.items():

@@ -13,7 +13,7 @@ _MATTERS = 0.01  # a probability known to one per cent needs no more agreement
 
 
 def that_matter(p: NDArray) -> NDArray:
-    """Those of the probabilities (chains, draws, ...) that vary by more than .01, as one axis."""
+    """The probabilities (chains, draws, ...) that vary by more than .01, as one axis."""
     flat = p.reshape(*p.shape[:2], -1)
     return flat[..., flat.std(axis=(0, 1)) > _MATTERS]
 
@@ -69,10 +69,10 @@ def gain_over_shares(proba: NDArray, rows: InMemory, all_rows: InMemory) -> floa
     y, all_y = y.astype(np.intp), all_y.astype(np.intp)
     share = np.bincount(all_y, all_rows.weight, proba.shape[1])
     weight = np.ones(len(y)) if rows.weight is None else rows.weight
-    some = weight > 0
-    own = np.maximum(proba[some, y[some]], np.finfo(np.float64).tiny)
-    gain = np.log(own) - np.log(share[y[some]] / share.sum())
-    return float(np.average(gain, weights=weight[some]))
+    counted = weight > 0
+    own = np.maximum(proba[counted, y[counted]], np.finfo(np.float64).tiny)
+    gain = np.log(own) - np.log(share[y[counted]] / share.sum())
+    return float(np.average(gain, weights=weight[counted]))
 
 
 def _drift(p: NDArray) -> float:

@@ -95,9 +95,9 @@ def diagnose_run(
             warnings += _of_stein(figures, sampler.bias_advice, 1.0)
     else:
         # whether gradients know mean and standard deviation of every parameter well enough
-        known = CERTAIN_ERRORS * figures.get("mean_shift_se", np.nan) < 2 * SHIFT_LIMIT
-        known &= CERTAIN_ERRORS * figures.get("sd_ratio_se", np.nan) < 2 * SPREAD_LIMIT
-        figures["r_hat_limit"] = r_hat_limit(n_chains, known)
+        precise = CERTAIN_ERRORS * figures.get("mean_shift_se", np.nan) < 2 * SHIFT_LIMIT
+        precise &= CERTAIN_ERRORS * figures.get("sd_ratio_se", np.nan) < 2 * SPREAD_LIMIT
+        figures["r_hat_limit"] = r_hat_limit(n_chains, precise)
         warnings += of_disagreement(figures, chains[0].draws.shape[1])
         if figures["ess_min"] < ESS_LIMIT:
             warnings.append(
@@ -158,8 +158,8 @@ def is_enough(figures: dict[str, float]) -> bool:
     a wrong distribution.
     """
     ess = min(figures["ess_min"], figures["ess_tail_min"])
-    known = ess >= ENOUGH_ESS and not figures.get("sd_error", 0.0) > SD_ERROR_LIMIT
-    return agrees(figures) and (known or bool(of_bias(figures)))
+    precise = ess >= ENOUGH_ESS and not figures.get("sd_error", 0.0) > SD_ERROR_LIMIT
+    return agrees(figures) and (precise or bool(of_bias(figures)))
 
 
 def agrees(figures: dict[str, float]) -> bool:
@@ -196,9 +196,9 @@ def of_gradients(
     """
     names = ("mean_shift", "mean_shift_se", "sd_ratio", "sd_ratio_se")
     figures = dict.fromkeys(names, np.nan)
-    each = min(max(1, n // len(draws)), draws.shape[1])
-    some = draws[:n, diagnostics.systematic(weights, each)]
-    theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
+    per_chain = min(max(1, n // len(draws)), draws.shape[1])
+    chosen = draws[:n, diagnostics.systematic(weights, per_chain)]
+    theta = chosen.reshape(-1, draws.shape[2]).astype(np.float64)
     if len(theta) < gradients.fewest(1 if scales is not None else theta.shape[1]):
         return figures
     gradient = _full_gradients(posterior, theta, scales)
@@ -257,11 +257,11 @@ def of_information(posterior: Posterior, draws: NDArray, n: int) -> dict[str, fl
     dict of str to float
         Empty where `n` is too small.
     """
-    each = min(n // 3 // len(draws), draws.shape[1])
-    if each * len(draws) < gradients.fewest(1):
+    per_chain = min(n // 3 // len(draws), draws.shape[1])
+    if per_chain * len(draws) < gradients.fewest(1):
         return {}
-    some = draws[:, diagnostics.systematic(np.ones(draws.shape[1]), each)]
-    theta = some.reshape(-1, draws.shape[2]).astype(np.float64)
+    chosen = draws[:, diagnostics.systematic(np.ones(draws.shape[1]), per_chain)]
+    theta = chosen.reshape(-1, draws.shape[2]).astype(np.float64)
     signs = deterministic_rng("information").choice([-1.0, 1.0], theta.shape)
     step = _ALONG * theta.std(axis=0).mean() * signs
     gradient, above, below = (
@@ -270,24 +270,24 @@ def of_information(posterior: Posterior, draws: NDArray, n: int) -> dict[str, fl
     square = np.sum(gradient**2, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):  # of draws that do not move
         bend = np.sum(step * (below - above), axis=1) / (2 * step[0, 0] ** 2)
-        excess = (square - bend).reshape(*some.shape[:2], 1)
+        excess = (square - bend).reshape(*chosen.shape[:2], 1)
         error = diagnostics.mcse_mean(excess)[0]
         ratio, se = square.mean() / bend.mean(), error / abs(bend.mean())
     return {"information_ratio": float(ratio), "information_ratio_se": float(se)}
 
 
 def _full_gradients(posterior: Posterior, theta: NDArray, scales: Scales | None = None) -> NDArray:
-    """From all rows, (points, D), some points at a time; with hyperparameters if there are any."""
-    found = np.empty_like(theta)
+    """Gradients from all rows, (points, D), of hyperparameters too, some points at a time."""
+    gradient = np.empty_like(theta)
     n_parts = 1 + posterior.data.n_rows * len(theta) // elements_at_a_time()
     for part in np.array_split(np.arange(len(theta)), min(n_parts, len(theta))):
         if scales is None:
-            found[part] = posterior.full_gradient(theta[part])
+            gradient[part] = posterior.full_gradient(theta[part])
             continue
-        some, eta = np.split(theta[part], [posterior.dim], axis=1)
-        of_theta, of_eta = JointPrior(scales, posterior.prior).gradient(some, eta)
-        found[part] = np.append(posterior.full_gradient(some) + of_theta, of_eta, axis=1)
-    return found
+        parameters, eta = np.split(theta[part], [posterior.dim], axis=1)
+        of_theta, of_eta = JointPrior(scales, posterior.prior).gradient(parameters, eta)
+        gradient[part] = np.append(posterior.full_gradient(parameters) + of_theta, of_eta, axis=1)
+    return gradient
 
 
 def of_contrasts(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
@@ -332,10 +332,10 @@ def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[s
     lines = covariance / np.sqrt(covariance.diagonal())[:, None]
     n = posterior.n_rows
     most = max(_FEWEST_ROWS, _OUTPUTS // (len(lines) * model.widest))
-    some = posterior if n <= most else posterior.of_rows(np.linspace(0, n - 1, most).astype(int))
+    sample = posterior if n <= most else posterior.of_rows(np.linspace(0, n - 1, most).astype(int))
     centre = np.average(draws.mean(axis=0), axis=0, weights=weights)[None].astype(np.float64)
     of_prior = np.sum(lines * posterior.prior.curvature(centre).matvec(lines), axis=1)
-    along = partial(some.forces_along, centre)
+    along = partial(sample.forces_along, centre)
     return {"column_steepness": column_steepness(along, lines, of_prior, 0.0)}
 
 
@@ -357,14 +357,14 @@ def of_least_known(posterior: Posterior, scales: Scales, theta: NDArray) -> dict
         lost = beside.T @ np.linalg.solve(curvature[np.ix_(others, others)], beside)
     else:
         lost = 0.0
-    here = np.ix_(block, block)
-    known, of_prior = curvature[here] - lost - of_prior[here], of_prior[here]
-    counts = known.diagonal() > 1e-9 * of_prior.diagonal()
-    if not counts.any() or not np.isfinite(known).all():  # chains may have left the posterior
+    of_block = np.ix_(block, block)
+    information, of_prior = curvature[of_block] - lost - of_prior[of_block], of_prior[of_block]
+    counts = information.diagonal() > 1e-9 * of_prior.diagonal()
+    if not counts.any() or not np.isfinite(information).all():  # chains may have left the posterior
         return {}
-    known, of_prior = known[np.ix_(counts, counts)], of_prior[np.ix_(counts, counts)]
+    information, of_prior = information[np.ix_(counts, counts)], of_prior[np.ix_(counts, counts)]
     root = np.linalg.cholesky(of_prior)
-    values = np.linalg.eigvalsh(np.linalg.solve(root, np.linalg.solve(root, known).T))
+    values = np.linalg.eigvalsh(np.linalg.solve(root, np.linalg.solve(root, information).T))
     # of several classes no rows know the shift of all, and no probability depends on it
     counted = block[counts]
     null = [np.isin(c, counted).all(axis=1).sum() for c, _ in posterior.model.null_directions()]
@@ -412,13 +412,14 @@ def of_few_draws(figures: dict[str, float], n_drawn: int, most: int) -> list[str
     their own.
     """
     said = "between_chains" in figures or not agrees(figures) or figures["ess_min"] < ESS_LIMIT
-    name = min("ess_tail_min", "ess_min", key=lambda each: figures[each])
+    name = min("ess_tail_min", "ess_min", key=lambda figure: figures[figure])
     error = figures.get("sd_error", np.nan)
     if said:
         return []
     if figures[name] < (ENOUGH_ESS if n_drawn >= most else ENOUGH_ESS / 2):
-        of = "the ends of intervals" if name == "ess_tail_min" else "means"
-        few = f"{name} is {figures[name]:.0f}, below {ENOUGH_ESS}: few effective draws for {of}"
+        of_what = "the ends of intervals" if name == "ess_tail_min" else "means"
+        few = f"{name} is {figures[name]:.0f}, below {ENOUGH_ESS}: few effective draws for "
+        few += of_what
     elif error > 2**0.5 * SD_ERROR_LIMIT:
         few = (
             f"sd_error is {error:.2f}, above {SD_ERROR_LIMIT}: a standard deviation is known to "
@@ -458,13 +459,13 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
             "standard deviations of their scale, which the sampled prior precision leaves open; "
             f"{bias_remedy}"
         )
-    known = figures.get("least_known", np.nan)
-    if known < KNOWN_LIMIT:
+    least_known = figures.get("least_known", np.nan)
+    if least_known < KNOWN_LIMIT:
         warnings.append(
-            f"least_known is {known:.2g}, below {KNOWN_LIMIT:.2f}: along some direction, as the "
-            "difference of two collinear columns, rows know less than half of what the prior does, "
-            "and its precision is sampled: the posterior has heavy tails there, which these steps "
-            'draw too light; use sampler=None or "hmc", or give prior_precision a number'
+            f"least_known is {least_known:.2g}, below {KNOWN_LIMIT:.2f}: along some direction, as "
+            "the difference of two collinear columns, rows know less than half of what the prior "
+            "does, and its precision is sampled: the posterior has heavy tails there, which these "
+            'steps draw too light; use sampler=None or "hmc", or give prior_precision a number'
         )
     return warnings + _of_stein(figures, bias_remedy)
 
@@ -495,11 +496,11 @@ def _of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
             f"raise burn_in{warmer}"
         )
     if not figures["prediction_gain"] >= -ERROR_LIMIT:
-        more = "" if "burn_in" in bias_remedy else ", raise burn_in"
+        longer = "" if "burn_in" in bias_remedy else ", raise burn_in"
         warnings.append(
             f"prediction_gain is {figures['prediction_gain']:.3g} nats, below 0: on rows of the "
             "fit, averaged probabilities are worse than without X; "
-            f"{bias_remedy}{more}, or lower prior_precision"
+            f"{bias_remedy}{longer}, or lower prior_precision"
         )
     return warnings
 

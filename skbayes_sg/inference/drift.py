@@ -33,9 +33,9 @@ class Drift:
     n_rows : float
         Total weight of the rows that the posterior knows.
     pull : array of shape (1, D)
-        From the mean to where the last quarter of the rows alone would have it.
+        Way from the mean to where the last quarter of the rows alone would have it.
     move : array of shape (1, D)
-        Of the mean, by the last chunk.
+        Move of the mean by the last chunk.
     slope, square : float
         Sums over rows of the slopes of their log likelihoods in these directions, and of the
         squares.
@@ -84,30 +84,30 @@ class Drift:
     def after(
         self, model: Predictor, rows: InMemory, before: Distribution, after: Distribution
     ) -> Drift:
-        """With a chunk that leads from one distribution to another."""
+        """The drift after a chunk that leads from one distribution to another."""
         weight = float(rows.n_rows if rows.weight is None else rows.weight.sum(dtype=np.float64))
-        total, here = self.n_rows + weight, _point(before)
+        total, point = self.n_rows + weight, _point(before)
         if self.n_rows == 0:  # by the prior alone nothing is predicted
             return replace(self, n_rows=total, path=np.full((1, 3), np.nan))
-        metric = before.curvature(here)
+        metric = before.curvature(point)
         ahead = self._ahead(metric)
-        points = np.concatenate([here, here + _STEP * ahead, here - _STEP * ahead])
+        points = np.concatenate([point, point + _STEP * ahead, point - _STEP * ahead])
         sums = rows.reduce(lambda batch: _sums(model, points, batch), 3 * model.widest)
-        loss, mean, variance, slope, square = (float(each) for each in sums)
-        mean += 0.5 * _learned(metric, after.curvature(here))
+        loss, mean, variance, slope, square = (float(value) for value in sums)
+        mean += 0.5 * _learned(metric, after.curvature(point))
         if getattr(model, "counts", False) and (rows.y != np.rint(rows.y)).any():
             mean = variance = np.nan  # rates, whose exposures are their weights
-        found = np.array([[loss, mean, np.sqrt(variance)]]) / weight
+        of_chunk = np.array([[loss, mean, np.sqrt(variance)]]) / weight
         now = replace(
-            self._pulled(_point(after) - here, weight / total),
+            self._pulled(_point(after) - point, weight / total),
             n_rows=total,
-            path=np.concatenate([self.path, found])[-_LONGEST:],
+            path=np.concatenate([self.path, of_chunk])[-_LONGEST:],
         )
-        if self.n_rows < _ROWS_A_PARAMETER * here.size or not np.isfinite(square):
+        if self.n_rows < _ROWS_A_PARAMETER * point.size or not np.isfinite(square):
             return now
         gained = 0.0
         if ahead.any():
-            change = after.curvature(here).matvec(ahead) - metric.matvec(ahead)
+            change = after.curvature(point).matvec(ahead) - metric.matvec(ahead)
             gained = float(np.sum(ahead * change))
         share = total / self.n_rows  # what is not known of the mean is the same in all its rows
         now = replace(
@@ -162,6 +162,6 @@ def _sums(model: Predictor, points: NDArray, batch: Batch) -> tuple[NDArray, ...
     value = model.log_likelihood(points, batch.X, batch.y).astype(np.float64, copy=False)
     slope = (value[1] - value[2]) / (2 * _STEP)
     mean, variance = model.log_loss_moments(points[:1], batch.X)
-    each = np.stack([-value[0], mean, variance, slope, slope * slope])
+    of_rows = np.stack([-value[0], mean, variance, slope, slope * slope])
     weight = np.ones(len(slope)) if batch.weight is None else batch.weight
-    return tuple(each @ weight.astype(np.float64, copy=False))
+    return tuple(of_rows @ weight.astype(np.float64, copy=False))

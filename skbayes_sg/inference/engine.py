@@ -39,12 +39,12 @@ class Engine:
     length : RunLength
     passes : float
         Rows read so far over rows.
-    anchor : Mode, optional
-        Of control variates, or of a distribution in closed form.
+    expansion : Mode, optional
+        The expansion of control variates, or of a distribution in closed form.
     learned : LearnedPrecision, optional
         The learned prior; of a sampled precision, one that is near. None: the prior is given.
     fingerprint : Fingerprint, optional
-        For the next warm start.
+        That of this fit, for the next warm start.
     warnings : tuple of str
         Warnings of the preparation.
     last : array of shape (n_chains, D)
@@ -58,7 +58,7 @@ class Engine:
     states: list[State]
     length: RunLength
     passes: float
-    anchor: Mode | None = None
+    expansion: Mode | None = None
     learned: LearnedPrecision | None = None
     fingerprint: Fingerprint | None = None
     warnings: tuple[str, ...] = ()
@@ -71,13 +71,13 @@ class Engine:
         return None if self.learned is None else self.learned.sampled
 
     def target(self, posterior: Posterior) -> Target:
-        """The target of the chains: the posterior under the learned prior, anchored if asked."""
-        found, anchor = self.sampled, self.anchor
-        if found is not None and self.sampler.rejects and is_one_by_one(posterior, found.scales):
-            assert anchor is not None
+        """The target of the chains: the posterior under the learned prior, expanded if asked."""
+        sampled, expansion, sampler = self.sampled, self.expansion, self.sampler
+        if sampled is not None and sampler.rejects and is_one_by_one(posterior, sampled.scales):
+            assert expansion is not None
             # in coordinates of the given precision, as at first
-            return OneByOneTarget(posterior, found, anchor.theta)
-        return target_of(self.under(posterior), self.anchor, self.sampler, self.sampled)
+            return OneByOneTarget(posterior, sampled, expansion.theta)
+        return target_of(self.under(posterior), expansion, sampler, sampled)
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""

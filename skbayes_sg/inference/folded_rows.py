@@ -31,11 +31,11 @@ class Remainder(NamedTuple):
     """What the sum of the remainders would change: entries of `diagnostics_`."""
 
     folded_shift: float
-    """Of the mean, in posterior standard deviations, in the direction where that is most."""
+    """Shift of the mean, in posterior standard deviations, in the direction where it is most."""
     folded_shift_se: float
     """Monte Carlo error of that shift: the rows are a sample."""
     folded_variance: float
-    """Of the variances, relative to them, in the root mean square over directions."""
+    """Change of the variances, relative to them, in the root mean square over directions."""
 
     @property
     def is_large(self) -> bool:
@@ -48,9 +48,9 @@ class Terms(NamedTuple):
     """Rows at a distribution: what of a row counts when it is folded."""
 
     outputs: NDArray
-    """At the mean, (outputs, n)."""
+    """Outputs at the mean, (outputs, n)."""
     residual: NDArray
-    """In the mean over the distribution, (outputs, n)."""
+    """Residuals in the mean over the distribution, (outputs, n)."""
     between: NDArray
     """Information of the outputs, in the mean over the distribution, (outputs, outputs, n)."""
 
@@ -70,12 +70,13 @@ class Terms(NamedTuple):
         return self.residual - np.einsum("kln,ln->kn", self.between, change)
 
     def some(self, rows: NDArray) -> Terms:
-        """Of these rows."""
-        return Terms(*(each[..., rows] for each in self))
+        """Terms of these rows."""
+        return Terms(*(values[..., rows] for values in self))
 
-    def followed(self, other: Terms) -> Terms:
-        """Of these rows and then others."""
-        return Terms(*(np.concatenate(each, axis=-1) for each in zip(self, other, strict=True)))
+    def followed(self, following: Terms) -> Terms:
+        """Terms of these rows and then of others."""
+        pairs = zip(self, following, strict=True)
+        return Terms(*(np.concatenate(pair, axis=-1) for pair in pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,7 @@ class FoldedRows:
 
     @property
     def factor(self) -> NDArray:
-        """By which each row counts for others too."""
+        """Factor by which each row counts for others too."""
         factor = np.maximum(1.0, self.threshold / np.maximum(self.size, _TINY))
         return factor
 
@@ -170,10 +171,11 @@ class FoldedRows:
         factor = self.factor
         weight = np.ones(len(factor)) if weight is None else weight
         layout = DIAGONAL if not has_matrix(model.dim) else FULL
-        left = model.times_inputs((now.residual - self.terms.residual_at(now.outputs))[None], X)
+        residual = now.residual - self.terms.residual_at(now.outputs)
+        remainders = model.times_inputs(residual[None], X)
         covariance = distribution.operator.inverse()
-        total = left.scaled(weight * factor).total()
-        chance = left.scaled(weight * np.sqrt(factor * (factor - 1))).moment(layout)
+        total = remainders.scaled(weight * factor).total()
+        chance = remainders.scaled(weight * np.sqrt(factor * (factor - 1))).moment(layout)
         scaled = batch._replace(weight=weight * factor)
         after, before = (
             _information(model, terms.between, scaled, layout) for terms in (now, self.terms)

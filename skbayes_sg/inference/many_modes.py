@@ -40,11 +40,11 @@ class ManyModes(Plan):
     injected : str
         B of SGFS.
     temperature : float
-        Of the posterior.
+        Temperature of the posterior.
     in_modes : bool
         Whether chains stay in modes of their own, each found by steps without noise.
     predictions : function, optional
-        Of a fit and the posterior: how far its chains agree on what they predict.
+        How far the chains of a fit agree on what they predict, given it and the posterior.
     """
 
     injected: str
@@ -110,15 +110,15 @@ class ManyModes(Plan):
     def n_draws(
         self, options: Options, n_chains: int, dim: int, near_normal: bool = False
     ) -> tuple[int, int, list[str]]:
-        """By default 50 of each chain, or fewer so that all take at most 256 MB.
+        """Draws, by default 50 of each chain, or fewer so that all take at most 256 MB.
 
         At temperature 1 up to sixteen times as many are drawn. No more are at another temperature,
         where chains are in modes of their own.
         """
         of_each = n_chains * dim * np.dtype(self.dtype).itemsize
         if options.n_draws == "auto":
-            some = _DRAWS_IN_MODES if self.in_modes else _MOST_DRAWS
-            n_draws = max(4, min(some, _DRAW_BYTES // of_each))
+            wanted = _DRAWS_IN_MODES if self.in_modes else _MOST_DRAWS
+            n_draws = max(4, min(wanted, _DRAW_BYTES // of_each))
             most = min(_DOUBLED * n_draws, _DRAW_BYTES // of_each) if self.temperature == 1 else 0
             return n_draws, most, []
         n_draws = int(options.n_draws)
@@ -132,7 +132,7 @@ class ManyModes(Plan):
         return n_draws, n_draws, [said]
 
     def agreement(self, fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
-        """Of averaged predictions: weights of hidden units can change places."""
+        """Agreement on averaged predictions: weights of hidden units can change places."""
         assert self.predictions is not None
         return self.predictions(fit, posterior, n_gradients)
 

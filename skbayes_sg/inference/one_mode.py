@@ -97,12 +97,12 @@ class OneMode(Plan):
     ) -> tuple[NDArray, Mode | None]:
         """Over-dispersed around the mode, or where the last fit stopped."""
         sample = posterior.data.sample
-        here = initial or InitialPoint(
+        near = initial or InitialPoint(
             posterior.model.guess(sample.y, sample.weight, sample.known), None
         )
         if last is not None:
-            here = InitialPoint(last.mean(axis=0)[None], None)
-        mode = find_mode(posterior, here.theta, rng, here.curvature, here.coordinates)
+            near = InitialPoint(last.mean(axis=0)[None], None)
+        mode = find_mode(posterior, near.theta, rng, near.curvature, near.coordinates)
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
         # useful matrices.
         factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
@@ -113,7 +113,7 @@ class OneMode(Plan):
     def n_draws(
         self, options: Options, n_chains: int, dim: int, near_normal: bool = False
     ) -> tuple[int, int, list[str]]:
-        """By default 2,048 in all, and up to 16,384, or as many as 400 megabytes hold.
+        """Draws, by default 2,048 in all, and up to 16,384, or as many as 400 megabytes hold.
 
         Near a normal distribution matched draws have the quantiles of 2,048 from 1,280 on. With
         over 1,000 parameters, where a step is dear, chains have 128 each at most.
@@ -135,7 +135,7 @@ class OneMode(Plan):
     def agreement(self, fit: Fit, posterior: Posterior, n_gradients: int) -> dict[str, float]:
         """R-hat and effective draws, and what gradients say where a pass over the rows is at hand.
 
-        With an anchor the sampler has measured the columns' steepness itself.
+        With an expansion the sampler has measured the columns' steepness itself.
         """
         draws = fit.draws if fit.hyper_draws is None else np.append(fit.draws, fit.hyper_draws, 2)
         figures = diagnose.of_draws(draws)
@@ -148,7 +148,7 @@ class OneMode(Plan):
         figures |= diagnose.of_gradients(posterior, draws, fit.weights, n_gradients, fit.scales)
         assert fit.engine is not None
         sampler = fit.engine.sampler
-        if np.isfinite(sampler.steepest_column) and fit.engine.anchor is None:
+        if np.isfinite(sampler.steepest_column) and fit.engine.expansion is None:
             figures |= diagnose.of_columns(posterior, fit.draws, fit.weights)
             if fit.scales is not None and has_matrix(posterior.dim):
                 mean = np.average(fit.draws.mean(axis=0), axis=0, weights=fit.weights)[None]
@@ -165,35 +165,35 @@ class OneMode(Plan):
         return thrown or diagnose.is_enough(fit.figures)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution | Deferred[Distribution]:
-        """As if all rows were one chunk of a stream.
+        """The distribution as if all rows were one chunk of a stream.
 
         That takes up to a quarter of a fit, and few ask for it: it is computed when it is read.
 
         Many rows, and rows on disk, are not read again, or once for the observed information:
-        there the curvature at the anchor is that distribution. Above 1,000 parameters it has the
-        moments of the draws. Draws of all parameters in closed form are of that distribution.
+        there the curvature of the expansion is that distribution's. Above 1,000 parameters it has
+        the moments of the draws. Draws of all parameters in closed form are of that distribution.
         """
         assert fit.engine is not None
-        before, anchor, prior = posterior.prior, fit.engine.anchor, fit.prior
+        before, expansion, prior = posterior.prior, fit.engine.expansion, fit.prior
         n_chains, _, dim = fit.draws.shape
         draws, weights = fit.draws.reshape(-1, dim), np.tile(fit.weights / n_chains, n_chains)
         exact = Need.CLOSED_FORM in fit.engine.sampler.needs
-        along_rows = anchor is not None and anchor.theta.shape[1] < dim
+        along_rows = expansion is not None and expansion.theta.shape[1] < dim
         if along_rows or not (exact or has_matrix(dim)):
             family = GaussianPrior if prior.quadratic else NormalInverseGammaPrior
             return family.of_draws(draws, weights)
         posterior = posterior.with_prior(prior)
-        if anchor is not None and fit.scales is not None:
-            anchor = anchor.under(before, prior)
+        if expansion is not None and fit.scales is not None:
+            expansion = expansion.under(before, prior)
         if exact:
-            assert anchor is not None
-            return known_at(posterior, anchor)
-        # near a normal distribution the anchor's is good enough
+            assert expansion is not None
+            return known_at(posterior, expansion)
+        # near a normal distribution the expansion is good enough
         outputs = 1 if fit.engine.sampler.rejects else posterior.predictor.widest
         cheap = has_cheap_passes(posterior.n_rows, dim, outputs)
         cheap &= posterior.data.sample is posterior.data
-        if anchor is not None and not cheap:
-            return distribution_at(anchor, posterior)
+        if expansion is not None and not cheap:
+            return distribution_at(expansion, posterior)
         posterior = Posterior(posterior.model, kept(posterior.data.sample), posterior.prior)
 
         def agreeing() -> Distribution:

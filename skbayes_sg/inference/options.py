@@ -50,14 +50,14 @@ class Choice:
     reason : str
     tune : function of `tuning`, optional
         Starts the chains, and chooses parameters that need short runs. None: no parameter does.
-    given : bool
+    asked_for : bool
         Whether the user gave the sampler. Then no other may run in its place.
     """
 
     sampler: Sampler
     reason: str
     tune: Callable[..., Tuned] | None = None
-    given: bool = False
+    asked_for: bool = False
 
 
 class Options(NamedTuple):
@@ -89,7 +89,7 @@ class Options(NamedTuple):
         return self.precision in (None, Hyperprior())
 
     def seeded(self) -> Options:
-        """With 128 bits from `random_state`: an int, None, a RandomState, or a Generator."""
+        """Options with 128 bits from `random_state`: int, None, RandomState, or Generator."""
         if isinstance(self.random_state, np.random.Generator):
             bits = self.random_state.integers(2**32, size=4, dtype=np.uint32)
         else:
@@ -114,8 +114,7 @@ class Options(NamedTuple):
             return 8
         many = sampler.variance_reduction is not None and not has_matrix(target.posterior.dim)
         if many and not sampler.rejects:
-            assert isinstance(target.posterior, Posterior)
-            return 8 if target.posterior.data.sample.is_dense else 16
+            return 8 if target.posterior.has_dense_rows else 16
         n_outputs = _MOST_CHAINS * target.n_rows * target.posterior.widest
         long = sampler.rejects and not is_overhead(int(n_outputs))
         return 16 if long or many else _MOST_CHAINS
@@ -142,14 +141,14 @@ class Fingerprint:
     precision: str
     n_chains: int | str
     gradient: NDArray
-    """Of the log posterior and of the prior at random points, and the number of rows. It changes
-    with every row, label, weight and prior precision."""
+    """Gradients of the log posterior and of the prior at random points, and the number of rows.
+    They change with every row, label, weight and prior precision."""
     draws: tuple
     """n_draws, burn_in, thin, and the seed where it is a number"""
 
     @classmethod
     def of(cls, options: Options, choice: Choice, posterior: Posterior) -> Fingerprint:
-        """In one pass over the rows, beside what is known of the columns.
+        """The fingerprint, in one pass over the rows, beside what is known of the columns.
 
         At a random point with outputs of rows about 1: far out residuals are flat, or infinite,
         whatever the rows are.
@@ -165,18 +164,18 @@ class Fingerprint:
         precision = repr(options.precision)
         return cls(clone(choice.sampler), precision, options.n_chains, gradient, draws)
 
-    def matches(self, other: Fingerprint | None) -> bool:
+    def matches(self, earlier: Fingerprint | None) -> bool:
         """Whether data, prior, sampler and number of chains are the same.
 
         A warm start with an equal one goes on as if the fit had never stopped.
         """
         return (
-            other is not None
-            and self.n_chains == other.n_chains
-            and self.precision == other.precision
-            and self.gradient.shape == other.gradient.shape
-            and np.allclose(self.gradient, other.gradient, rtol=1e-9, atol=0.0)
-            and same_parameters(self.sampler, other.sampler)
+            earlier is not None
+            and self.n_chains == earlier.n_chains
+            and self.precision == earlier.precision
+            and self.gradient.shape == earlier.gradient.shape
+            and np.allclose(self.gradient, earlier.gradient, rtol=1e-9, atol=0.0)
+            and same_parameters(self.sampler, earlier.sampler)
         )
 
 
@@ -187,5 +186,5 @@ def same_parameters(a: Sampler, b: Sampler) -> bool:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """As ``np.array_equal``, which in NumPy 2.0 fails for a string and a number."""
+    """``np.array_equal``, which in NumPy 2.0 fails for a string and a number."""
     return np.shape(a) == np.shape(b) and bool(np.all(a == b))

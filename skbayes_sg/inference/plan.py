@@ -21,7 +21,7 @@ class Plan(Protocol):
     """What is particular to a kind of posterior: one with a mode, or with many."""
 
     dtype: type
-    """Of the draws."""
+    """Type of the draws."""
 
     def first(self, posterior: Posterior) -> Choice:
         """The best sampler for this posterior, by its size, before any step."""

@@ -78,10 +78,10 @@ class Hyperprior:
 
     def of(self, posterior: Posterior) -> Scales:
         """The precisions and their prior; `posterior` is under the precision of that weak prior."""
-        found = self.scales_of(posterior.model, posterior.prior)
+        scales = self.scales_of(posterior.model, posterior.prior)
         if self.shrinkage is None:
-            return found
-        return self.shrinkage.scales(found, _mean_information(posterior, found))
+            return scales
+        return self.shrinkage.scales(scales, _mean_information(posterior, scales))
 
     def scales_of(self, model: Model, prior: Prior) -> Scales:
         """The precisions, but for shrinkage; `prior` is that weak prior."""
@@ -100,7 +100,7 @@ class Hyperprior:
 
 
 def _mean_information(posterior: Posterior, scales: Scales) -> float:
-    """Of the rows about a coefficient, in units of the prior, where all coefficients are 0.
+    """Information of the rows about a coefficient, in units of the prior, where all are 0.
 
     The intercept, which is not known either, is eliminated. All rows are equally informative there,
     so that the columns' variances take the place of their mean squares: what is known of a
@@ -108,14 +108,14 @@ def _mean_information(posterior: Posterior, scales: Scales) -> float:
     """
     sample, model = posterior.data.sample, posterior.model
     theta = model.guess(sample.y, sample.weight, sample.known)
-    here = posterior.of_sample.expand(theta, DIAGONAL).curvature.diagonal()
-    here = here - posterior.prior.curvature(theta).diagonal()
+    information = posterior.of_sample.expand(theta, DIAGONAL).curvature.diagonal()
+    information = information - posterior.prior.curvature(theta).diagonal()
     noise = 1.0 if posterior.prior.quadratic else np.exp(theta[0, -1])
     if "intercept" in model.shapes:
-        of_rows = model.unpack(here)["intercept"].reshape(-1, 1)
-        here[scales.block] = (of_rows * of_columns(posterior.data).variance).ravel()
-    each = noise * here[scales.block] / posterior.prior.unit[scales.block]
-    return float(each.mean())
+        of_rows = model.unpack(information)["intercept"].reshape(-1, 1)
+        information[scales.block] = (of_rows * of_columns(posterior.data).variance).ravel()
+    of_coef = noise * information[scales.block] / posterior.prior.unit[scales.block]
+    return float(of_coef.mean())
 
 
 def remedy_of(asked_for: bool, hyperprior: bool) -> str:
@@ -176,7 +176,7 @@ class LearnedPrecision:
         """Warnings about the learned precisions; none where these are the first ones yet."""
         if self.sampled is not None and len(self.path) == 1:
             return []
-        found, values = [], self.values
+        said, values = [], self.values
         change, uncertainty, stein, _ = np.broadcast_arrays(  # one number of sampled ones
             self.change, self.uncertainty, self.stein, values
         )
@@ -184,17 +184,17 @@ class LearnedPrecision:
 
         def named(which: NDArray) -> str:
             names = [self.labels[i] for i in np.flatnonzero(which)]
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            return ", ".join(names[:3]) + more
+            others = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            return ", ".join(names[:3]) + others
 
         if low.any():
-            found.append(
+            said.append(
                 f"the learned precision of {named(low)} is at its lower limit, {BOUNDS[0]:g}: the "
                 "weights have no bound, as with separable classes or columns of tiny numbers; "
                 f"scale the columns of X, or {remedy_of(self.asked_for, self.hyperprior)}"
             )
         elif (used := high & np.isfinite(uncertainty)).any():  # others are switched off
-            found.append(
+            said.append(
                 f"the learned precision of {named(used)} is at its upper limit, {BOUNDS[1]:g}: "
                 "columns of large numbers, or weights of no use; scale the columns of X"
             )
@@ -202,12 +202,12 @@ class LearnedPrecision:
         inside = ~(low | high)
         vague = (uncertainty > 1.0) & inside  # of log precision
         if self.uninformed.any():
-            found.append(
+            said.append(
                 f"the data say nothing about {named(self.uninformed)} (zero or constant columns): "
                 "its precision was not learned"
             )
         elif vague.any() and not (self.one_each or self.hyperprior):
-            found.append(
+            said.append(
                 f"the data hardly determine the precision of {named(vague)}: log precision is "
                 f"known to {uncertainty[vague].max():.1f} at best (few weights, or few rows for "
                 f"them); {remedy_of(self.asked_for, self.hyperprior)}"
@@ -218,7 +218,7 @@ class LearnedPrecision:
         if moving.any():
             worst = np.where(moving, excess, 0).argmax()
             label, factor = self.labels[worst], np.exp(change[worst])
-            found.append(
+            said.append(
                 f"prior_precision_path_ still moves for {named(moving)}: that of {label} by a "
                 f"factor of {factor:.2f} over its last half; raise n_chains, or give "
                 "prior_precision a number, or raise n_updates of VariationalEM"
@@ -232,12 +232,12 @@ class LearnedPrecision:
         wrong = (off > STEIN_LIMIT) & (off > self.stein_error)
         if wrong.any():
             worst = np.where(wrong, off, 0).argmax()
-            found.append(
+            said.append(
                 f"while the precision of {named(wrong)} was learned, the variances drawn in "
                 f"{self.labels[worst]} were {stein[worst]:.2f} times those wanted: the precision "
                 'may be biased; use sampler="sgfs" or "hmc", or raise burn_in'
             )
-        return found
+        return said
 
 
 def as_learned(
@@ -255,9 +255,9 @@ class PrecisionEstimate(NamedTuple):
     """What is known of sampled precisions before the chains start."""
 
     learned: LearnedPrecision
-    """About where they are."""
+    """Precisions about where they are."""
     initial: InitialPoint | None = None
-    """Near the mode; None where that is of a part of the rows, or not needed."""
+    """A point near the mode; None where that is of a part of the rows, or not needed."""
     path: NormalPath | None = None
     """Normal distributions under one precision, where one does not say all."""
 
@@ -292,8 +292,8 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
     # the mode of a conjugate model is a step from any point
     serves = posterior.data is all_rows.data and not posterior.predictor.conjugate
     if posterior.predictor.conjugate or not isinstance(scales, OnePrecision):
-        learned, here = _step_by_step(scales, posterior, in_mean)
-        return PrecisionEstimate(learned, here if serves else None)
+        learned, near = _step_by_step(scales, posterior, in_mean)
+        return PrecisionEstimate(learned, near if serves else None)
 
     # one precision, from the weak prior to the mean of its logarithm
     path, first = NormalPath(posterior, scales, in_mean), posterior.prior
@@ -317,30 +317,30 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
 
 
 def precision_beside(
-    scales: Scales, distribution: Distribution, prior: Distribution, before: NDArray | None = None
+    scales: Scales, distribution: Distribution, prior: Distribution, eta: NDArray
 ) -> LearnedPrecision:
     """About where precisions are beside a distribution under a prior, without a row.
 
-    A start is eta (1, K) before; by default it is that of the prior.
+    The search for them starts at eta, (1, K).
     """
-    eta = scales.start(prior) if before is None else before
-    centre, width, known = _beside(scales, distribution, prior, eta)
+    centre, width, n_determined = _beside(scales, distribution, prior, eta)
     path = np.exp([np.log(scales.of(prior)), scales.log_precisions(centre[None])[0]])
-    given = scales.given(prior, np.log(path[-1]))
-    return as_learned(Sampled(scales, centre, width), given, path, known < NO_INFORMATION)
+    after = scales.given(prior, np.log(path[-1]))
+    return as_learned(Sampled(scales, centre, width), after, path, n_determined < NO_INFORMATION)
 
 
 def _beside(
     scales: Scales, distribution: Distribution, prior: Distribution, eta: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Of hyperparameters centre and width, (K,), and what is known of each group's coefficients.
+    """Centre and width of hyperparameters, (K,), and the number of coefficients that rows know.
 
-    The mean of one log precision, whose distribution is known; else the mode of several.
+    The centre of one log precision is its mean, as its distribution is known; that of several is
+    their mode. What rows know is told for each group.
     """
     if isinstance(scales, OnePrecision):
         joint, _ = JointDistribution.of(distribution, prior, scales)
-        known = scales.sizes - joint.lam_0 * joint.j.sum()
-        return np.array([joint.mean]), np.array([joint.sd]), known
+        n_determined = scales.sizes - joint.lam_0 * joint.j.sum()
+        return np.array([joint.mean]), np.array([joint.sd]), n_determined
     marginal = MarginalScales(scales, distribution, prior)
     centre = marginal.mode(eta)
     return centre, marginal.width(centre), marginal.known(scales.of(prior))
@@ -355,7 +355,7 @@ def _step_by_step(
     """
     model, rows = posterior.predictor, posterior.data.sample
     one = scales if isinstance(scales, OnePrecision) else None
-    here = InitialPoint(model.guess(rows.y, rows.weight, rows.known), None)
+    near = InitialPoint(model.guess(rows.y, rows.weight, rows.known), None)
     path, uninformed = [np.log(scales.of(posterior.prior))], np.zeros(len(scales.labels), bool)
     eta = scales.start(posterior.prior)
     for _ in range(_MOST_APPROXIMATIONS):
@@ -363,15 +363,15 @@ def _step_by_step(
         curvature: Diag | Dense
         try:
             if in_mean and not model.conjugate:
-                distribution = updated(posterior, here.theta)
+                distribution = updated(posterior, near.theta)
                 theta, curvature = distribution.mode, distribution.operator.plain()
             else:
                 if model.conjugate:
-                    mode = expanded_twice(posterior, here.theta)
-                    theta = here.theta
+                    mode = expanded_twice(posterior, near.theta)
+                    theta = near.theta
                 else:
                     rng = deterministic_rng("prior")
-                    mode = find_mode(posterior, here.theta, rng, here.curvature)
+                    mode = find_mode(posterior, near.theta, rng, near.curvature)
                     theta = mode.theta
                 distribution, curvature = known_at(posterior, mode), mode.curvature
         except np.linalg.LinAlgError:  # separable classes under next to no prior
@@ -382,16 +382,16 @@ def _step_by_step(
             break
         information = curvature + posterior.prior.curvature(theta) * -1.0
         before = eta
-        centre, width, known = _beside(scales, distribution, posterior.normal_prior, eta)
+        centre, width, n_determined = _beside(scales, distribution, posterior.normal_prior, eta)
         if len(path) == 1:
-            uninformed = known < NO_INFORMATION
+            uninformed = n_determined < NO_INFORMATION
         eta = centre[None]
         path.append(scales.log_precisions(eta)[0])
         posterior = posterior.with_prior(scales.given(posterior.prior, path[-1]))
         prior = posterior.prior.curvature(distribution.mode)
-        here = InitialPoint(distribution.mode, information + prior)
+        near = InitialPoint(distribution.mode, information + prior)
         close = np.abs(eta - before) < _NEAR * width
         if (model.conjugate and one is not None) or close.all() or time_is_up():
             break
     sampled = Sampled(scales, centre, width)
-    return as_learned(sampled, posterior.prior, np.exp(path), uninformed), here
+    return as_learned(sampled, posterior.prior, np.exp(path), uninformed), near

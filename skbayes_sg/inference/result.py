@@ -50,7 +50,7 @@ class Fit:
         With the precisions that were learned, or the geometric means of those that were drawn.
     draws : array of shape (n_chains, n_draws, D)
     weights : array of shape (n_draws,)
-        Of the draws, summing to 1.
+        Weights of the draws, summing to 1.
     n_passes : float
         Rows read over rows.
     learned : LearnedPrecision, optional
@@ -93,7 +93,7 @@ class Fit:
     values: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """With draws in single precision where that holds them."""
+        """The state with draws in single precision where that holds them."""
         state = dict(vars(self))
         if self.draws.dtype == np.float64:
             with np.errstate(over="ignore"):
@@ -150,12 +150,12 @@ def in_single_precision(draws: NDArray) -> NDArray:
     flat, error = draws[..., moving].reshape(-1, moving.sum()), error[moving]
     n, dim = flat.shape
     if dim and has_matrix(dim) and n >= 2 * dim:
-        some = flat[np.linspace(0, n - 1, min(n, max(2 * dim, _TELL_DIRECTIONS))).astype(int)]
-        scale = some.std(axis=0)
-        some = (some - some.mean(axis=0)) / scale
+        spaced = flat[np.linspace(0, n - 1, min(n, max(2 * dim, _TELL_DIRECTIONS))).astype(int)]
+        scale = spaced.std(axis=0)
+        spaced = (spaced - spaced.mean(axis=0)) / scale
         least = (float((error / scale).max()) / _BLUR) ** 2
         try:
-            np.linalg.cholesky(some.T @ some / len(some) - least * np.eye(dim))
+            np.linalg.cholesky(spaced.T @ spaced / len(spaced) - least * np.eye(dim))
         except np.linalg.LinAlgError:
             return draws
     return rounded

@@ -51,7 +51,7 @@ from skbayes_sg.posterior.matched import matched
 from skbayes_sg.posterior.nonzero_columns import Informed
 from skbayes_sg.posterior.row_space import informed
 from skbayes_sg.priors.joint import IntegratedPrecisions
-from skbayes_sg.priors.scales import OnePrecision, Precisions
+from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers.base import Need, RunLength
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import warn
@@ -78,7 +78,7 @@ def sample(
     options : Options
     callbacks : Watcher
     earlier : Engine, optional
-        Of an earlier fit. If that was of the same data, prior and sampler the chains go on.
+        That of an earlier fit. If it was of the same data, prior and sampler the chains go on.
 
     Returns
     -------
@@ -136,9 +136,9 @@ def sample(
             # The next one, for a default whose draws are wrong, or whose chains part or diverged.
             # Its chains start anew: points of the wrong distribution are no better than the mode.
             engine = candidate.engine
-            given = options.sampler is not None or (options.burn_in, options.thin) != AUTO
+            asked_for = options.sampler is not None or (options.burn_in, options.thin) != AUTO
             exact = Need.CLOSED_FORM in engine.sampler.needs and engine.sampled is not None
-            if not wrong or engine.anchor is None or given or exact or time_is_up():
+            if not wrong or engine.expansion is None or asked_for or exact or time_is_up():
                 break
             why = f"{type(engine.sampler).__name__} ran first, and {wrong[0]}"
             choice = plan.fallback(candidate.posterior, why)
@@ -170,10 +170,11 @@ class Candidate(NamedTuple):
     engine: Engine
     target: Target
     posterior: Posterior
-    """Under the prior of the engine."""
+    """The posterior under the prior of the engine."""
     n_draws: int
-    """Of each chain, at first."""
+    """Draws of each chain, at first."""
     most: int
+    """Draws of each chain, at most."""
     said: list[str]
     """What memory keeps the draws from being."""
 
@@ -190,7 +191,7 @@ class Candidate(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """That its chains will take on one core, at first."""
+        """Seconds that its chains will take on one core, at first."""
         return self.seconds_of(self.engine.steps(self.n_draws))
 
     def seconds_of(self, steps: Length) -> float:
@@ -204,7 +205,7 @@ class Run(NamedTuple):
     chains: list[Chain]
     fit: Fit
     n_draws: int
-    """Of each chain, that were asked for at last."""
+    """Draws of each chain that were asked for at last."""
     n_wanted: int
     """The same, or the next number, if a callback ended the fit between two."""
 
@@ -247,19 +248,19 @@ def until_enough(
         run = Run(candidate, chains, fit, n_draws, n_draws)
         # Whether draws are of another distribution is judged of chains that agree: those on the
         # way to a posterior do not tell where it leads.
-        more = min(n_draws + n_draws // 2, most)
-        if run.n_drawn < n_draws or more <= n_draws or plan.is_enough(fit):
+        following = min(n_draws + n_draws // 2, most)
+        if run.n_drawn < n_draws or following <= n_draws or plan.is_enough(fit):
             return run
-        further = candidate.seconds_of(engine.steps(more - n_draws))
+        further = candidate.seconds_of(engine.steps(following - n_draws))
         if further > LONG:
             return run
         if callbacks.end_the_fit():
-            return run._replace(n_wanted=more)
+            return run._replace(n_wanted=following)
         if time <= LONG:  # else it was said
             told = announced("the chains do not agree yet, and will take", time + further)
             warn(told, UserWarning)
         time += further
-        n_draws, execution = more, execution._replace(before=[chains])
+        n_draws, execution = following, execution._replace(before=[chains])
 
 
 def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
@@ -281,13 +282,12 @@ def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
         if draws.shape[-1] > posterior.dim:
             eta, draws = draws[..., posterior.dim :], draws[..., : posterior.dim].copy()
         else:
-            assert isinstance(scales, Precisions)
             prior, flat = posterior.prior, draws.reshape(-1, posterior.dim).astype(np.float64)
             noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1:])
             eta = noise * scales.squares(prior, flat - prior.mean)
             eta = eta.reshape(*draws.shape[:2], -1)
             # seeded by the step of a draw, so that a run that stops and goes on draws the same
-            last, integrated = chains[0].state, IntegratedPrecisions(scales)
+            last, integrated = chains[0].state, IntegratedPrecisions(scales.independent())
             seed = last.normals.bit_generator.seed_seq.generate_state(4)
             for k in range(n_draws):
                 step = last.t - (n_draws - k) * engine.length.thin
@@ -332,7 +332,7 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
 
 
 def _finished(run: Run, plan: Plan, options: Options, callbacks: Watcher, cut: list[str]) -> Fit:
-    """With draws that are matched to their gradients, all columns, and what is said of them."""
+    """The fit with draws matched to their gradients, all columns, and what is said of them."""
     (engine, target, posterior, _, most, _), chains, fit, n_draws, n_wanted = run
 
     # Draws of a default are moved, all by one affine map, to the mean and covariance that their
@@ -340,9 +340,9 @@ def _finished(run: Run, plan: Plan, options: Options, callbacks: Watcher, cut: l
     # own draws, and those of chains on their way to the posterior obey no such identities. All
     # figures are those of the draws as they came.
     if options.sampler is None and posterior.one_mode and diagnose.agrees(fit.figures):
-        found = matched(target, np.concatenate([chain.draws for chain in chains]))
-        if found is not None:
-            moved, batches = found
+        matching = matched(target, np.concatenate([chain.draws for chain in chains]))
+        if matching is not None:
+            moved, batches = matching
             groups = np.cumsum([len(chain.draws) for chain in chains])[:-1]
             parts = np.split(moved.astype(chains[0].draws.dtype), groups)
             pairs = zip(chains, parts, strict=True)
@@ -365,10 +365,10 @@ def _finished(run: Run, plan: Plan, options: Options, callbacks: Watcher, cut: l
 
 
 def _complete(fit: Fit, posterior: Posterior, plan: Plan, chains: list[Chain]) -> Fit:
-    """With what takes longer: all columns, and the normal distribution that stands for all."""
+    """The fit with what takes longer: all columns, and the normal distribution for them."""
     if isinstance(posterior, Informed):  # of other coefficients the prior is drawn
-        here = posterior.with_prior(fit.prior)
-        whole, learned, scales, relative = here.all_columns, fit.learned, fit.scales, None
+        reduced = posterior.with_prior(fit.prior)
+        whole, learned, scales, relative = reduced.all_columns, fit.learned, fit.scales, None
         if scales is not None:  # one precision, of all coefficients
             assert learned is not None
             assert learned.sampled is not None
@@ -379,7 +379,7 @@ def _complete(fit: Fit, posterior: Posterior, plan: Plan, chains: list[Chain]) -
             sampled = learned.sampled._replace(scales=scales)
             learned = as_learned(sampled, whole.prior, learned.path, learned.uninformed)
         groups = [chain.draws[..., : posterior.dim] for chain in chains]
-        draws = in_single_precision(here.completed(groups, relative))
+        draws = in_single_precision(reduced.completed(groups, relative))
         fit = replace(fit, model=whole.model, prior=whole.prior, draws=draws)
         # of columns that are drawn beside the rows no gradient tells the mean
         fit = replace(fit, learned=learned, scales=scales, batches=None)

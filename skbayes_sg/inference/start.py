@@ -68,7 +68,7 @@ class Start:
     path: NormalPath | None = None
 
     def with_fallback(self, why: str) -> Start:
-        """With the sampler that runs where this one cannot, and `why`."""
+        """The start with the sampler that runs where this one cannot, and `why`."""
         return replace(self, choice=self.plan.fallback(self.posterior, why))
 
     def after(self, burnt: Engine, **changes: Any) -> Start:
@@ -90,7 +90,7 @@ def begin(start: Start) -> tuple[Engine, Target]:
     start_seed, chain_seed = options.spawn(2)
     rng, last = np.random.default_rng(start_seed), options.last
     sampler = clone(choice.sampler)
-    sampler.asked_for = choice.given
+    sampler.asked_for = choice.asked_for
     alone = None  # precisions that are sampled in coordinates of one coefficient at a time
     if sampled is not None and sampler.rejects and is_one_by_one(posterior, sampled.scales):
         alone = sampled
@@ -109,7 +109,7 @@ def begin(start: Start) -> tuple[Engine, Target]:
         return Engine(sampler, choice.reason, states, length, mean.passes, mean, learned), target
 
     mode: Mode | None = None
-    anchor: Mode | None = None
+    expansion: Mode | None = None
     centre: NDArray | None = None
     if alone is not None:
         # These coordinates are those of the given precision, about a point that is no mode: under a
@@ -117,7 +117,7 @@ def begin(start: Start) -> tuple[Engine, Target]:
         # posterior has its mass.
         assert initial is not None
         theta, centre = initial.theta, initial.theta
-        anchor = under.expand(theta, DIAGONAL)
+        expansion = under.expand(theta, DIAGONAL)
         target, reason = OneByOneTarget(posterior, alone, theta), choice.reason
     else:
         # The mode, and the sampler. With control variates the posterior is expanded near its mean.
@@ -127,28 +127,28 @@ def begin(start: Start) -> tuple[Engine, Target]:
         theta, mode = plan.start(posterior, rng, options.chains(), of_model, initial)
         centre, expandable = None if mode is None else mode.theta, True
         if sampler.variance_reduction is not None and mode is not None:
-            anchor = posterior_mean(posterior, mode)
+            expansion = posterior_mean(posterior, mode)
         elif sampled is not None and sampler.follows_precision(posterior):
             # unadjusted steps have one precision, where a matrix whitens the posterior
             one = isinstance(sampled.scales, OnePrecision)
             if sampler.rejects or (one and not is_one_by_one(posterior, sampled.scales)):
-                anchor = mode
+                expansion = mode
         try:
-            target = target_of(posterior, anchor, sampler, sampled, path)
+            target = target_of(posterior, expansion, sampler, sampled, path)
             why = sampler.refusal(target)
             expandable = target.anchor is None or target.anchor.far_from_mode is None
         except NoExpansionError as error:
             why, expandable = str(error), False
         if why is not None:
-            if choice.given:
+            if choice.asked_for:
                 raise ValueError(f"{why}; {WITHOUT_ANCHOR}")
             choice = plan.fallback(posterior, why, expandable)
             sampler = clone(choice.sampler)
-            sampler.asked_for = choice.given
+            sampler.asked_for = choice.asked_for
             if sampler.variance_reduction is None:  # else the expansion serves this one too
                 many = sampled is not None and not isinstance(sampled.scales, OnePrecision)
-                anchor = mode if many else None
-                target = target_of(posterior, anchor, sampler, sampled, path)
+                expansion = mode if many else None
+                target = target_of(posterior, expansion, sampler, sampled, path)
             elif isinstance(target, ChainTarget) and target.joint is not None and not target.moves:
                 assert sampled is not None
                 target = with_coordinates(target.density, sampled, path)
@@ -179,12 +179,12 @@ def begin(start: Start) -> tuple[Engine, Target]:
     if mode is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
     passes = rows_touched(sampler, states) / posterior.data.n_rows
-    if anchor is not None:
-        passes += anchor.passes + 1
+    if expansion is not None:
+        passes += expansion.passes + 1
     elif mode is not None:
         passes += mode.passes
     length = options.length(sampler.run_length(states[0]))
-    engine = Engine(sampler, reason + remark, states, length, passes, anchor, learned)
+    engine = Engine(sampler, reason + remark, states, length, passes, expansion, learned)
     return replace(engine, warnings=notes), target
 
 

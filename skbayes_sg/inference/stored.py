@@ -82,7 +82,7 @@ def read(file: IO[bytes]) -> Any:
 
 
 def _digest(file: IO[bytes], size: int) -> bytes:
-    """Of the first bytes of a file, so many; the file is then at their end."""
+    """Digest of the first bytes of a file, so many; the file is then at their end."""
     digest = hashlib.sha256()
     file.seek(0)
     for start in range(0, size, 1 << 20):
@@ -93,21 +93,21 @@ def _digest(file: IO[bytes], size: int) -> bytes:
 def taken_apart(value: Any) -> tuple[list[list], dict[str, NDArray]]:
     """The nodes of a value, the last for all of it, and its arrays."""
     nodes, arrays = list[list](), dict[str, NDArray]()
-    known = dict[int, tuple[int, Any]]()  # by id: the node, and the thing, which keeps the id
+    by_id = dict[int, tuple[int, Any]]()  # the node, and the thing, which keeps the id
 
     def entry(part: Any) -> Any:
         kind = type(part)
         if part is None or kind in (bool, int, float, str):
             return part
-        if id(part) in known:
-            return [known[id(part)][0]]
+        if id(part) in by_id:
+            return [by_id[id(part)][0]]
         name, content = f"{kind.__module__}.{kind.__qualname__}", list[Any]()
         if isinstance(part, np.ndarray | np.generic) and not part.dtype.hasobject:
             name = "array" if isinstance(part, np.ndarray) else "number"
         elif kind in (list, tuple):
-            name, content = kind.__name__, [entry(each) for each in part]
+            name, content = kind.__name__, [entry(item) for item in part]
         elif kind is dict:
-            name, content = "dict", [[entry(key), entry(each)] for key, each in part.items()]
+            name, content = "dict", [[entry(key), entry(item)] for key, item in part.items()]
         elif kind is np.random.SeedSequence:
             name, content = "SeedSequence", [entry(part.state)]
         elif kind is np.random.Generator and type(part.bit_generator) in _BIT_GENERATORS.values():
@@ -120,10 +120,10 @@ def taken_apart(value: Any) -> tuple[list[list], dict[str, NDArray]]:
                 "skbayes_sg.samplers"
             )
         elif isinstance(part, tuple):
-            content = [entry(each) for each in part]
+            content = [entry(item) for item in part]
         else:
             content = [entry(part.__getstate__())]
-        known[id(part)] = len(nodes), part
+        by_id[id(part)] = len(nodes), part
         if name in ("array", "number"):
             arrays[str(len(nodes))] = np.asarray(part)
         nodes.append([name, *content])
@@ -145,10 +145,10 @@ def _put_together(nodes: list[list], arrays: Any) -> Any:
             array = arrays[str(len(parts))]
             new: Any = array if name == "array" else array[()]
         elif name in ("list", "tuple"):
-            new = [part(each) for each in content]
+            new = [part(item) for item in content]
             new = new if name == "list" else tuple(new)
         elif name == "dict":
-            new = {part(key): part(each) for key, each in content}
+            new = {part(key): part(item) for key, item in content}
         elif name == "SeedSequence":
             new = np.random.SeedSequence(**part(content[0]))
         elif name in _BIT_GENERATORS:
@@ -158,7 +158,7 @@ def _put_together(nodes: list[list], arrays: Any) -> Any:
         elif (kind := _type_of(name)) is None:
             raise ValueError(f"it names {name}, which is no type of this version")
         elif issubclass(kind, tuple):
-            new = tuple.__new__(kind, [part(each) for each in content])
+            new = tuple.__new__(kind, [part(item) for item in content])
         else:
             new = object.__new__(kind)
             state = part(content[0])
@@ -173,5 +173,5 @@ def _type_of(name: str) -> type | None:
     module, _, last = name.rpartition(".")
     if not name.startswith(_ROOMS) or module not in sys.modules:
         return None
-    found = vars(sys.modules[module]).get(last)
-    return found if isinstance(found, type) and found.__module__ == module else None
+    value = vars(sys.modules[module]).get(last)
+    return value if isinstance(value, type) and value.__module__ == module else None

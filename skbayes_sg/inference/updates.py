@@ -1,4 +1,4 @@
-"""What rounds of burn-in tell: where coordinates, the precision or the anchor are to be next.
+"""What rounds of burn-in tell: where coordinates, precision or expansion are to be next.
 
 Each update is asked after a round, and gives the next `Start`, or None where chains may go on from
 where they are (`warm_up`).
@@ -61,11 +61,11 @@ class Update(ABC):
     """What is told by rounds of burn-in, each from a start of its own."""
 
     rounds = 4
-    """At most."""
+    """Their number, at most."""
 
     @abstractmethod
     def steps(self, engine: Engine, target: Target) -> int:
-        """Of burn-in until the next look; 0 where nothing is left to tell."""
+        """Steps of burn-in until the next look; 0 where nothing is left to tell."""
 
     def burn(
         self, start: Start, engine: Engine, target: Target, n_steps: int
@@ -201,25 +201,25 @@ class Evidence(Update):
         # Means of different chains are independent, so that chance has no part in lambda |m|^2,
         # the mean of one times the force of another.
         prior, (n_chains, n_points, dim) = posterior.prior, points.shape
-        left, means, forces = np.empty((n_chains, n_points)), *np.empty((2, n_chains, dim))
+        virial, means, forces = np.empty((n_chains, n_points)), *np.empty((2, n_chains, dim))
         for chain, theta in enumerate(points):
             force = posterior.single.full_gradient(theta) - prior.gradient(theta)
             away, force = theta - prior.mean, np.where(self._weights > 0, force, 0.0)
-            left[chain] = -np.einsum("nd,nd->n", away, force)
+            virial[chain] = -np.einsum("nd,nd->n", away, force)
             means[chain], forces[chain] = away.mean(axis=0), force.mean(axis=0)
         product = means.sum(axis=0) @ forces.sum(axis=0) - np.sum(means * forces)
         of_mean = float(product) / (n_chains * (n_chains - 1))
-        gamma = max(float(left.mean()) + of_mean, 0.0) + self._shape  # the hyperprior's as well
+        gamma = max(float(virial.mean()) + of_mean, 0.0) + self._shape  # the hyperprior's as well
         of_mean = max(of_mean, 0.0) + self._rate * np.exp(self._rho[-1])
-        halves = np.concatenate([half.mean(axis=1) for half in np.array_split(left, 2, axis=1)])
+        halves = np.concatenate([half.mean(axis=1) for half in np.array_split(virial, 2, axis=1)])
         chance = 2 * float(halves.std(ddof=1)) / np.sqrt(len(halves)) / gamma
         return float(np.log(gamma / of_mean)), chance, gamma
 
     def __call__(
         self, start: Start, burnt: Engine, target: Target, points: NDArray
     ) -> Start | None:
-        posterior, anchor, rho = start.posterior, burnt.anchor, self._rho
-        assert anchor is not None
+        posterior, expansion, rho = start.posterior, burnt.expansion, self._rho
+        assert expansion is not None
         move, chance, gamma = self.move(posterior, points)
         self._moves.append(move)
 
@@ -233,9 +233,9 @@ class Evidence(Update):
         self._step = float(np.clip(rho[-1] + ahead, *np.log(BOUNDS))) - rho[-1]
         self._width = (-0.5 * gamma * slope) ** -0.5
         if first:
-            own = posterior.prior.curvature(anchor.theta).diagonal() / anchor.curvature.diagonal()
-            known = (1 - own[self._weights > 0]).max()
-            self._uninformed = np.array([known < NO_INFORMATION])
+            of_prior = posterior.prior.curvature(expansion.theta).diagonal()
+            share = 1 - of_prior / expansion.curvature.diagonal()
+            self._uninformed = np.array([share[self._weights > 0].max() < NO_INFORMATION])
         enough = max(0.05, 0.5 * self._width)
         told = chance < -slope * enough or self._longer == _LONGER
         if abs(self._step) < enough and told and not first:
@@ -245,21 +245,27 @@ class Evidence(Update):
         prior = self.scales.given(posterior.prior, np.array(rho[-1:]))
         self.posterior = posterior.with_prior(prior)
         near = target.coordinates if isinstance(target.coordinates, LowRank) else None
-        initial = InitialPoint(anchor.theta, None, near)
+        initial = InitialPoint(expansion.theta, None, near)
         return start.after(burnt, posterior=self.posterior, initial=initial)
 
     @property
     def learned(self) -> LearnedPrecision:
         path, precision = np.exp(np.array(self._rho))[:, None], self.posterior.prior.precision
-        found = (self.scales.labels, path[-1], path, precision, self._uninformed)
-        change, uncertainty = np.array([abs(self._step)]), np.array([self._width])
-        return LearnedPrecision(*found, change=change, uncertainty=uncertainty)
+        return LearnedPrecision(
+            self.scales.labels,
+            path[-1],
+            path,
+            precision,
+            self._uninformed,
+            change=np.array([abs(self._step)]),
+            uncertainty=np.array([self._width]),
+        )
 
 
 class ByEM(Update):
-    """The precision that chains learn by variational EM, and the anchor that follows it.
+    """The precision that chains learn by variational EM, and the expansion that follows it.
 
-    Without an anchor that takes one round. With one, rounds go on until it stays.
+    Without an expansion that takes one round. With one, rounds go on until it stays.
 
     Parameters
     ----------
@@ -277,22 +283,22 @@ class ByEM(Update):
     def __init__(self, em: VariationalEM, start: Start) -> None:
         self.em, self.posterior, self._first = em, start.posterior, start.choice
         self.learned: LearnedPrecision | None = None
-        self._anchor: Mode | None = None  # of the last round whose chains were not thrown
+        self._expansion: Mode | None = None  # of the last round whose chains were not thrown
         # a matrix where there is one mode and the matrix is affordable
         model = self.posterior.model
-        self._known: Callable[[ModelPosterior, NDArray], ControlVariate] = MatrixControlVariate
+        self._kind: Callable[[ModelPosterior, NDArray], ControlVariate] = MatrixControlVariate
         if not (model.fixed_inputs and has_matrix(self.posterior.dim)):
-            self._known = partial(DiagonalControlVariate, null=model.null_directions())
+            self._kind = partial(DiagonalControlVariate, null=model.null_directions())
 
     def steps(self, engine: Engine, target: Target) -> int:
         learned = self.learned
-        moves = learned is None or (learned.excess > 1).any() or self.has_moved(engine.anchor)
+        moves = learned is None or (learned.excess > 1).any() or self.has_moved(engine.expansion)
         return self.em.n_updates if moves else 0
 
-    def has_moved(self, anchor: Mode | None) -> bool:
-        """Whether an anchor is elsewhere than that of the last round."""
-        before = self._anchor
-        return before is None or (anchor is not None and distance(before, anchor) > _UNMOVED)
+    def has_moved(self, expansion: Mode | None) -> bool:
+        """Whether an expansion is elsewhere than that of the last round."""
+        before = self._expansion
+        return before is None or (expansion is not None and distance(before, expansion) > _UNMOVED)
 
     def burn(
         self, start: Start, engine: Engine, target: Target, n_steps: int
@@ -300,13 +306,13 @@ class ByEM(Update):
         """The engine after the updates of the precision, which are told in place of points."""
         options, states, sampler = start.options, engine.states, engine.sampler
         few = -(-SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
-        if few < len(states[0].theta) and engine.anchor is not None:
+        if few < len(states[0].theta) and engine.expansion is not None:
             theta = np.concatenate([state.theta[:few] for state in states])
             theta = target.coordinates.inverse_transform(theta)
             states = start_chains(sampler, target, theta, options.spawn(1)[0])
         blocks = start.posterior.model.prior_blocks(self.em.per)
-        following = StochasticEM(self.em, sampler, blocks, engine.length, self._known)
-        self._found, moved = fit_prior(following, target, states, options.n_jobs)
+        following = StochasticEM(self.em, sampler, blocks, engine.length, self._kind)
+        self._told, moved = fit_prior(following, target, states, options.n_jobs)
         read = rows_touched(sampler, moved) - rows_touched(sampler, states)
         passes = engine.passes + read / start.posterior.data.n_rows
         length = options.length(sampler.run_length(moved[0]))
@@ -315,20 +321,20 @@ class ByEM(Update):
     def __call__(
         self, start: Start, burnt: Engine, target: Target, points: NDArray
     ) -> Start | None:
-        found, near, initial = self._found, target.coordinates, None
-        if burnt.anchor is not None and isinstance(near, LowRank):
-            initial = InitialPoint(burnt.anchor.theta, None, near)
-        # the Stein ratio of chains that left the region in which the anchor serves
-        thrown = burnt.anchor is not None and not np.max(found.stein) < THROWN_RATIO
-        if thrown and start.choice is self._first and not start.choice.given:
-            self._anchor = None
+        learned, near, initial = self._told, target.coordinates, None
+        if burnt.expansion is not None and isinstance(near, LowRank):
+            initial = InitialPoint(burnt.expansion.theta, None, near)
+        # the Stein ratio of chains that left the region in which the expansion serves
+        thrown = burnt.expansion is not None and not np.max(learned.stein) < THROWN_RATIO
+        if thrown and start.choice is self._first and not start.choice.asked_for:
+            self._expansion = None
             return replace(start.with_fallback(THROWN), initial=initial)
         if self.learned is not None:  # a precision may have grown until the data say nothing more
-            path = np.append(self.learned.path, found.path, axis=0)
-            found = replace(found, uninformed=self.learned.uninformed, path=path)
-        prior = self.posterior.prior.with_precision(found.precision)
-        self.learned, self.posterior = found, self.posterior.with_prior(prior)
-        self._anchor = burnt.anchor
-        if burnt.anchor is None:
+            path = np.append(self.learned.path, learned.path, axis=0)
+            learned = replace(learned, uninformed=self.learned.uninformed, path=path)
+        prior = self.posterior.prior.with_precision(learned.precision)
+        self.learned, self.posterior = learned, self.posterior.with_prior(prior)
+        self._expansion = burnt.expansion
+        if burnt.expansion is None:
             return None
         return replace(start, posterior=self.posterior, initial=initial)

@@ -190,7 +190,7 @@ class MatrixControlVariate:
         self._A = self._prior[:, None] * self._covariance
 
     def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
-        """At theta (chains, D), with the gradient of the log posterior there, (chains, D)."""
+        """The term at theta (chains, D), with the gradient of the log posterior there."""
         return (theta - posterior.prior.mean) * gradient.dot(self._A.T) + self._A.diagonal()
 
     def shares(self, block: NDArray) -> tuple[float, float]:
@@ -228,7 +228,7 @@ class DiagonalControlVariate:
         self._null = null
 
     def term(self, posterior: ModelPosterior, theta: NDArray, gradient: NDArray) -> NDArray:
-        """As of `MatrixControlVariate`."""
+        """As in `MatrixControlVariate`."""
         prior = posterior.prior.curvature(theta).diagonal()
         theta = theta - posterior.prior.mean
         beta = prior / (self._information + prior)
@@ -242,7 +242,7 @@ class DiagonalControlVariate:
         return term
 
     def shares(self, block: NDArray) -> tuple[float, float]:
-        """As of `MatrixControlVariate`."""
+        """As in `MatrixControlVariate`."""
         share = self._information[block] / (self._information[block] + self._prior[block])
         return float(share.max()), float(np.sum(share**2))
 
@@ -277,15 +277,15 @@ class StochasticEM:
         Coordinates of each block, by label.
     length : RunLength
         Sampler steps under the first precisions, and per update.
-    known : function, default=MatrixControlVariate
-        Of a posterior and a point (1, D): the control variate, a `ControlVariate`.
+    kind : function, default=MatrixControlVariate
+        Measures a `ControlVariate` of a posterior at a point (1, D).
     """
 
     em: VariationalEM
     sampler: Sampler
     blocks: dict[str, NDArray]
     length: RunLength
-    known: Callable[[ModelPosterior, NDArray], ControlVariate] = MatrixControlVariate
+    kind: Callable[[ModelPosterior, NDArray], ControlVariate] = MatrixControlVariate
 
     def path(self, target: Target, state: State) -> _Path:
         """Move one group of chains, and its precisions with it. `state` is copied."""
@@ -298,28 +298,28 @@ class StochasticEM:
         thin = self.length.thin
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             burn(sampler, target, state, self.length.burn_in)
-            known = self.control_variate(target, state)
+            control = self.control_variate(target, state)
             stein = SteinSums(target.coordinates.inverse_transform(state.theta))
-            largest = [known.shares(block)[0] for block in self.blocks.values()]
+            largest = [control.shares(block)[0] for block in self.blocks.values()]
             for t in range(em.n_updates):
                 if t >= _FEWEST_UPDATES and time_is_up():
                     path = path[:t]
                     break
                 if t in restarts(em.n_updates):
                     sampler.restart(state, target)
-                    known = self.control_variate(target, state)
+                    control = self.control_variate(target, state)
                     stein = SteinSums(target.coordinates.inverse_transform(state.theta))
                 # over the steps of an update, each parameter's scaled square minus 1, with its
                 # control variate
-                excess, here = np.zeros(target.dim), target.coordinates  # new under each prior
-                assert isinstance(here, Affine)
+                excess, coordinates = np.zeros(target.dim), target.coordinates
+                assert isinstance(coordinates, Affine)
                 for block in iterate_steps(sampler, target, state, thin):
-                    thetas = here.inverse_transform(block.thetas)
-                    gradients = here.pushforward(block.gradients)
+                    thetas = coordinates.inverse_transform(block.thetas)
+                    gradients = coordinates.pushforward(block.gradients)
                     for theta, gradient in zip(thetas, gradients, strict=True):
-                        each = target.prior.scaled_squares(theta) - 1
-                        each = each + known.term(target.posterior, theta, gradient)
-                        excess += each.mean(axis=0)
+                        square = target.prior.scaled_squares(theta) - 1
+                        square = square + control.term(target.posterior, theta, gradient)
+                        excess += square.mean(axis=0)
                         stein.add(theta[None], gradient[None])
                 of_hyperprior = 2 * (rate * np.exp(rho) - shape) / members.sizes
                 now = members.mean(excess) / thin + of_hyperprior
@@ -332,7 +332,7 @@ class StochasticEM:
 
     def control_variate(self, target: Target, state: State) -> ControlVariate:
         """The control variate at the point of the first chain."""
-        return self.known(target.posterior, target.coordinates.inverse_transform(state.theta[:1]))
+        return self.kind(target.posterior, target.coordinates.inverse_transform(state.theta[:1]))
 
 
 def fit_prior(
@@ -372,10 +372,10 @@ def fit_prior(
     n_updates = min(len(path.log_precision) for path in paths)
     cut_short("updates of the prior precision", n_updates, em.n_updates)
     # (groups, updates, blocks)
-    each = np.stack([path.log_precision[:n_updates] for path in paths])
+    log_precisions = np.stack([path.log_precision[:n_updates] for path in paths])
     half, three_quarters = n_updates // 2, 3 * n_updates // 4
-    of_group = each[:, half:].mean(axis=1)
-    path = each.mean(axis=0)
+    of_group = log_precisions[:, half:].mean(axis=1)
+    path = log_precisions.mean(axis=0)
     values = np.exp(of_group.mean(axis=0))
     members = _Members.of(blocks, target.prior.unit)
     precision = members.spread(values, target.prior.precision)
@@ -387,12 +387,12 @@ def fit_prior(
     # sum of the squared shares of the data (math/priors.md#learning-the-prior). And the Stein ratio
     # of each block, with a bound of its error by chance from the spread of the chains (Student's t,
     # Bonferroni).
-    known = following.control_variate(final, paths[0].state)
+    control = following.control_variate(final, paths[0].state)
     stein_of_chains = stein_ratios([p.stein for p in paths])  # (chains, D)
     n_chains, of_blocks, uncertainty = len(stein_of_chains), [], []
     for block in blocks.values():
         of_blocks.append(stein_of_chains[:, block].mean(axis=1))
-        largest, squares = known.shares(block)
+        largest, squares = control.shares(block)
         uncertainty.append(np.inf if largest < NO_INFORMATION else (0.5 * squares) ** -0.5)
     stein: NDArray = np.stack(of_blocks, axis=1)
     stein_error = np.full(len(blocks), np.inf)

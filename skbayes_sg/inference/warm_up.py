@@ -104,7 +104,7 @@ def warm_up(start: Start, update: Update) -> tuple[Engine, Target]:
         try:
             burnt, points = update.burn(start, engine, target, n_steps)
         except FloatingPointError:
-            if engine.sampler.rejects or start.choice.given:
+            if engine.sampler.rejects or start.choice.asked_for:
                 raise
             following, passes = start.with_fallback(THROWN), engine.passes
         else:
@@ -149,7 +149,7 @@ def prepare(
         scales = asked.of(posterior)
         exact = Need.CLOSED_FORM in choice.sampler.needs
         # given samplers without a Metropolis test have one precision integrated out
-        bound = choice.given and not choice.sampler.rejects and isinstance(scales, OnePrecision)
+        bound = choice.asked_for and not choice.sampler.rejects and isinstance(scales, OnePrecision)
         if is_one_by_one(posterior, scales) and not bound:
             engine, target = warm_up(_one_by_one(start, scales), AtMeans())
         elif exact and asked.groups is None:
@@ -171,13 +171,13 @@ def prepare(
 
 
 def _one_by_one(start: Start, scales: Scales) -> Start:
-    """In coordinates of one coefficient at a time."""
+    """The start in coordinates of one coefficient at a time."""
     choice, posterior = start.choice, start.posterior
     if posterior.of_sample is not posterior:
         raise RowsNeededError(
             "so many coefficients or scales for these rows are sampled on rows in memory"
         )
-    if not choice.given:
+    if not choice.asked_for:
         why = "columns or groups have scales of their own, and are too many for a matrix"
         if isinstance(scales, OnePrecision):
             why = "coefficients may fit all rows, with a noise of zero"
@@ -196,15 +196,15 @@ def _one_by_one(start: Start, scales: Scales) -> Start:
 
 
 def _most_probable(start: Start, scales: Scales) -> tuple[Engine, Target]:
-    """Under the precision under which the rows are most probable, of very many parameters."""
+    """The engine of very many parameters, under the precision that makes rows most probable."""
     # Samplers by name may be biased, and have few chains, so they have the precision of the default
     options, choice, posterior, plan = start.options, start.choice, start.posterior, start.plan
-    default = plan.first(posterior) if choice.given else choice
+    default = plan.first(posterior) if choice.asked_for else choice
     few = options._replace(n_chains=4 if posterior.dim > SELF_AVERAGING else "auto")
     evidence = Evidence(scales, posterior)
     engine, target = warm_up(replace(start, options=few, choice=default), evidence)
-    if engine.anchor is not None and (choice.given or options.n_chains != few.n_chains):
-        initial, passes = InitialPoint(engine.anchor.theta, None), engine.passes
+    if engine.expansion is not None and (choice.asked_for or options.n_chains != few.n_chains):
+        initial, passes = InitialPoint(engine.expansion.theta, None), engine.passes
         start = replace(start, posterior=evidence.posterior, initial=initial)
         engine, target = begin(start)
         engine = replace(engine, passes=engine.passes + passes)
@@ -212,12 +212,12 @@ def _most_probable(start: Start, scales: Scales) -> tuple[Engine, Target]:
 
 
 def _learned(start: Start, em: VariationalEM) -> tuple[Engine, Target]:
-    """Under the precision that chains learn by variational EM."""
+    """The engine under the precision that chains learn by variational EM."""
     update = ByEM(em, start)
     engine, target = warm_up(start, update)
-    if engine.anchor is None:  # the chains have moved on as it changed
+    if engine.expansion is None:  # the chains have moved on as it changed
         target = update.posterior
-    elif update.has_moved(engine.anchor) and not time_is_up():
+    elif update.has_moved(engine.expansion) and not time_is_up():
         unsettled = (
             f"the learned precision still moves the posterior mean after {update.rounds} rounds; "
             f"{remedy_of(True, em.hyperprior is not None)}"

@@ -111,11 +111,11 @@ def test_em_goes_on_until_neither_precision_nor_anchor_moves(monkeypatch):
     moved = update(start, burnt, target, points)
     np.testing.assert_array_equal(moved.posterior.prior.precision, update.learned.precision)
     update.learned = replace(update.learned, change=np.zeros(1))
-    assert not update.has_moved(burnt.anchor)
+    assert not update.has_moved(burnt.expansion)
     assert update.steps(burnt, target) == 0
-    far = burnt.anchor._replace(theta=burnt.anchor.theta + 1.0)
+    far = burnt.expansion._replace(theta=burnt.expansion.theta + 1.0)
     assert update.has_moved(far)
-    assert update.steps(replace(burnt, anchor=far), target) > 0
+    assert update.steps(replace(burnt, expansion=far), target) > 0
     update.learned = replace(update.learned, change=np.ones(1), uncertainty=np.full(1, 0.1))
     assert update.steps(burnt, target) > 0
 
@@ -126,7 +126,7 @@ def test_em_takes_another_sampler_where_its_chains_were_thrown(monkeypatch):
     start, engine, target = begun(monkeypatch, model, *classes(400, 3))
     update = ByEM(em, start)
     burnt, points = update.burn(start, engine, target, 60)
-    update._found = replace(update._found, stein=np.full(1, 3.0))
+    update._told = replace(update._told, stein=np.full(1, 3.0))
     moved = update(start, burnt, target, points)
     assert type(moved.choice.sampler).__name__ == "HMC"
     assert update.learned is None

@@ -551,8 +551,8 @@ FAULTS = [
     ),
     Fault(
         "inference/engine.py",
-        "return OneByOneTarget(posterior, found, anchor.theta)",
-        "return OneByOneTarget(self.under(posterior), found, anchor.theta)",
+        "return OneByOneTarget(posterior, sampled, expansion.theta)",
+        "return OneByOneTarget(self.under(posterior), sampled, expansion.theta)",
         "a warm start has other coordinates than its chains",
         "posterior/test_one_by_one.py -k warm_start",
     ),
@@ -698,7 +698,7 @@ FAULTS = [
     ),
     Fault(
         "inference/stored.py",
-        "return [known[id(part)][0]]",
+        "return [by_id[id(part)][0]]",
         "pass",
         "what two things share is stored twice",
         "inference/test_stored.py -k shared",
@@ -2254,7 +2254,7 @@ FAULTS = [
     ),
     Fault(
         "inference/updates.py",
-        "thrown = burnt.anchor is not None and not np.max(found.stein) < THROWN_RATIO",
+        "thrown = burnt.expansion is not None and not np.max(learned.stein) < THROWN_RATIO",
         "thrown = False",
         "EM keeps what thrown chains learned",
         "inference/test_updates.py -k thrown",
