@@ -135,10 +135,10 @@ class _Grid:
     Attributes
     ----------
     place : int
-        Of the present alpha; larger is lower.
+        Place of the present alpha; larger is lower.
     states : list of State
     steps : int
-        Of each chain so far.
+        Steps of each chain so far.
     balance, about_start : float
         Balance of energies, and Stein ratio about the start, of the last run that was kept.
     balance_se, about_start_se : float

@@ -192,18 +192,18 @@ class GaussianPrior:
         mean = theta + curvature.inverse().matvec(gradient)
         return type(self)(curvature, mean[0])
 
-    def mixed(self, other: Self, share: float) -> Self:
-        """Density proportional to ``self^share other^(1 - share)``: forgetting.
+    def mixed(self, base: Self, share: float) -> Self:
+        """Density proportional to ``self^share base^(1 - share)``: forgetting.
 
         Source: math/streams.md#logistic-regression-as-an-update.
         """
-        b = other.operator.plain() * (1 - share)
+        b = base.operator.plain() * (1 - share)
         precision: Diag | Dense = self.operator.plain() * share + b
-        shift = precision.inverse().matvec(b.matvec(other.mean - self.mean))
-        found = type(self)(precision, self.mean + shift)
+        shift = precision.inverse().matvec(b.matvec(base.mean - self.mean))
+        mixture = type(self)(precision, self.mean + shift)
         if self.by_expected:
-            found.by_expected = True
-        return found
+            mixture.by_expected = True
+        return mixture
 
     @classmethod
     def of_draws(cls, draws: NDArray, weights: NDArray) -> Self:

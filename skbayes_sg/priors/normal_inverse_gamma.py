@@ -102,21 +102,21 @@ class NormalInverseGammaPrior:
         them and the prior does not, that would count as a row that tells s. So n rows tell s as
         n - n_determined, and at least as one (math/priors.md#a-given-precision).
         """
-        found = type(self)(
+        prior = type(self)(
             self.operator,
             (self.shape - 0.5 * min(n_determined, max(n_rows - 1, 0.0)), self.rate),
             self.mean[:-1],
             self.unit[:-1],
             self.centre,
         )
-        found.precision, found.free_shape = self.precision, self.shape
-        return found
+        prior.precision, prior.free_shape = self.precision, self.shape
+        return prior
 
     # -- as a posterior -----------------------------------------------------------------------
 
     @property
     def coef(self) -> GaussianPrior:
-        """That of the coefficients, for a noise variance of 1."""
+        """The distribution of the coefficients, for a noise variance of 1."""
         return GaussianPrior(self.operator, self.mean[:-1], self.unit[:-1])
 
     @property
@@ -151,9 +151,9 @@ class NormalInverseGammaPrior:
         plain = type(self)(
             self.operator, (prior.free_shape + 0.5 * n_rows, self.rate), self.mean[:-1]
         )
-        found = plain.determined_by(n_rows, self.operator.dim - float(of_prior.sum()))
-        found.free_shape = None
-        return found
+        posterior = plain.determined_by(n_rows, self.operator.dim - float(of_prior.sum()))
+        posterior.free_shape = None
+        return posterior
 
     @property
     def mode(self) -> NDArray:
@@ -177,18 +177,18 @@ class NormalInverseGammaPrior:
         shape = slope - 0.5 * self.operator.dim
         return type(self)(precision, (float(shape), rate), (theta[:, :-1] + step)[0])
 
-    def mixed(self, other: Self, share: float) -> Self:
-        """Density proportional to ``self^share other^(1 - share)``: forgetting.
+    def mixed(self, base: Self, share: float) -> Self:
+        """Density proportional to ``self^share base^(1 - share)``: forgetting.
 
         Source: math/streams.md#logistic-regression-as-an-update.
         """
         rest = 1 - share
-        coef = self.coef.mixed(other.coef, share)
-        ours, theirs = self.mean[:-1] - coef.mean, other.mean[:-1] - coef.mean
+        coef = self.coef.mixed(base.coef, share)
+        ours, theirs = self.mean[:-1] - coef.mean, base.mean[:-1] - coef.mean
         energy = share * (ours @ self.operator.matvec(ours))
-        energy += rest * (theirs @ other.operator.matvec(theirs))
-        shape = share * self.shape + rest * other.shape
-        rate = share * self.rate + rest * other.rate + 0.5 * energy
+        energy += rest * (theirs @ base.operator.matvec(theirs))
+        shape = share * self.shape + rest * base.shape
+        rate = share * self.rate + rest * base.rate + 0.5 * energy
         return type(self)(coef.operator, (shape, float(rate)), coef.mean)
 
     @classmethod

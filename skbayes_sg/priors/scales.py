@@ -32,7 +32,7 @@ class Scales(ABC):
     group : integer array of shape (P,)
         The group of each.
     labels : sequence of str
-        Of the groups.
+        Names of the groups.
     unit : float
         Precision of a weak prior.
     ends : bool, default=True
@@ -78,11 +78,11 @@ class Scales(ABC):
         raise TypeError(f"precisions of {type(self).__name__} are not independent a priori")
 
     def log_precisions(self, eta: NDArray) -> NDArray:
-        """(n, groups) of eta (n, K)."""
+        """Log precisions, (n, groups), of eta (n, K)."""
         return eta
 
     def precisions(self, eta: NDArray) -> NDArray:
-        """(n, groups) of eta (n, K)."""
+        """Precisions, (n, groups), of eta (n, K)."""
         return np.exp(self.log_precisions(eta))
 
     def pullback(self, eta: NDArray, slopes: NDArray) -> NDArray:
@@ -106,7 +106,7 @@ class Scales(ABC):
         """Minus its second derivatives at one eta (1, K), (K,)."""
 
     def log_density(self, eta: NDArray) -> NDArray:
-        """Of eta, with the factor of the precisions in the density of the coefficients, (n,)."""
+        """Log density of eta, times the factor of precisions in that of the coefficients, (n,)."""
         return self.log_hyperprior(eta) + 0.5 * self.log_precisions(eta) @ self.sizes
 
     def slope(self, eta: NDArray, slopes: NDArray) -> NDArray:
@@ -118,9 +118,9 @@ class Scales(ABC):
         """Sum over each group of unit times squared distance, (n, groups)."""
         return self.summed(prior.unit[self.block] * away[:, self.block] ** 2)
 
-    def summed(self, each: NDArray) -> NDArray:
+    def summed(self, values: NDArray) -> NDArray:
         """Sums of numbers of the coefficients (n, P) over the groups, (n, groups)."""
-        return np.add.reduceat(each[:, self._order], self._starts, axis=1)
+        return np.add.reduceat(values[:, self._order], self._starts, axis=1)
 
     def of(self, prior: Prior) -> NDArray:
         """The precisions that a prior has, (groups,)."""
@@ -160,7 +160,7 @@ class Precisions(Scales):
 
     @abstractmethod
     def power(self, ell: NDArray) -> NDArray:
-        """Of log precisions, as an array of the same shape."""
+        """The power of log precisions, as an array of the same shape."""
 
     @abstractmethod
     def power_slope(self, ell: NDArray) -> NDArray | float:

@@ -96,8 +96,8 @@ class Horseshoe(ScaleMixture):
         n = len(columns.labels)
         # a tenth of the columns are expected not to be zero unless the user says more
         expected = self.expected_nonzero or min(max(1.0, 0.1 * n), 0.5 * n)
-        known = information or 1.0  # no column varies: their coefficients are held at zero anyhow
-        return _Regularised(columns, self, expected / (n - expected) / np.sqrt(known))
+        of_rows = information or 1.0  # no column varies: their coefficients are held at zero anyhow
+        return _Regularised(columns, self, expected / (n - expected) / np.sqrt(of_rows))
 
 
 @dataclass(frozen=True)

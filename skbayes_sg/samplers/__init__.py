@@ -42,8 +42,8 @@ def _snake_case(name: str) -> str:
 
 
 SAMPLERS: dict[str, type[Sampler]] = {
-    _snake_case(name): each
+    _snake_case(name): kind
     for name in __all__
-    if issubclass(each := globals()[name], Sampler) and not inspect.isabstract(each)
+    if issubclass(kind := globals()[name], Sampler) and not inspect.isabstract(kind)
 }
 """Every sampler by the name that `sampler="..."` of an estimator takes, in capitals or not."""

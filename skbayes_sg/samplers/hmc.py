@@ -35,7 +35,7 @@ class RescaledCurvature:
     Attributes
     ----------
     inverse : Operator
-        Of the metric.
+        Inverse of the metric.
     root : Operator
         Momenta are ``root z`` with z normal.
     length : RunLength
@@ -179,8 +179,8 @@ class HMC(Sampler):
     target_accept : float, default=0.8
         Acceptance rate to which burn-in adapts the step.
     structure : {"auto", "full", "diag"}, default="auto"
-        Of the metric. "full" follows correlations, at a D x D product per leapfrog step. "auto":
-        "full" up to 1,000 parameters.
+        Form of the metric. "full" follows correlations, at a D x D product per leapfrog step.
+        "auto": "full" up to 1,000 parameters.
     single_gradients : bool, default=False
         Compute gradients in single precision, which is faster for rows in double. The distribution
         stays exact: leapfrog steps along any function of theta preserve volume and are reversible,
@@ -320,7 +320,7 @@ class HMC(Sampler):
         Berne & Martyna 1992). Without a fast gradient these are leapfrog steps.
         """
         followed = target.single if self.single_gradients else target
-        h, inverse, fast = path.h, state.memory.metric.inverse, path.fast.at
+        h, inverse, fast = path.h, state.memory.metric.inverse, path.fast.gradient
         long, theta, gradient = path.n_short * h, state.theta, state.memory.gradient
         force = fast(theta)
         momentum += (0.5 * long) * (gradient - force)  # in the precision of the metric

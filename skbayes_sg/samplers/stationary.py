@@ -121,10 +121,10 @@ class ExactDistribution:
 class ClosedFormDistribution:
     """A distribution in closed form with independent coordinates, whatever the curvature."""
 
-    of: ClosedForm
+    closed_form: ClosedForm
 
     def covariance(self, Lam: NDArray, M: NDArray) -> NDArray:
-        variance = self.of.variance
+        variance = self.closed_form.variance
         if not np.isfinite(variance).all():
             raise ValueError(
                 "the posterior has no covariance: the rows weigh so little that the noise variance "

@@ -67,7 +67,7 @@ class Anchor:
     pool_size : int
         Rows of the pool.
     probability : array of shape (pool_size,)
-        Of each draw of one of them.
+        Probability of each row in a draw.
     batch_size : int
         Rows of a minibatch whose noise is at most 1/32 of the curvature, or of the pool.
     n_total : float
@@ -78,7 +78,7 @@ class Anchor:
     full_noise_number : float
         About the noise number, where minibatches are the whole pool.
     steepness : float
-        Of the posterior around the anchor, see `steepness`.
+        Largest slope of the gradient around the anchor, see `steepness`.
     column_steepness : float
         Along the lines of single parameters, see `column_steepness`.
     stiffness : float
@@ -166,7 +166,7 @@ class ClosedForm(Protocol):
         """Variance of each parameter, (D,)."""
 
     def log_density(self, theta: NDArray) -> NDArray:
-        """Up to a constant, (chains,)."""
+        """Log density up to a constant, (chains,)."""
 
     def gradient(self, theta: NDArray) -> NDArray:
         """Gradient of its log density, (chains, D)."""
@@ -228,8 +228,8 @@ class ModelPosterior(Protocol):
 class FastGradient(NamedTuple):
     """Nearly the gradient, from some of the rows, for the short steps of two time scales."""
 
-    at: Callable[[NDArray], NDArray | float]
-    """(chains, D) at theta (chains, D)"""
+    gradient: Callable[[NDArray], NDArray | float]
+    """The gradient (chains, D) at theta (chains, D)."""
     n_rows: int
     error: float
     """Error of each of its components, where the posterior has standard deviations near 1."""

@@ -426,7 +426,7 @@ def test_rows_beside_the_expansion_have_their_remainders(name, monkeypatch):
         monkeypatch.setattr(cv, "_FEW_ROWS", n)
         mine = anchored(posterior)
         assert mine.fast_gradient.n_rows == n
-        found[n] = mine.fast_gradient.at(mine.density._origin + theta)
+        found[n] = mine.fast_gradient.gradient(mine.density._origin + theta)
     full = mine.full_gradient(mine.density._origin + theta)
     size = np.abs(full).max()
     np.testing.assert_allclose(found[400], full, atol=1e-5 * size)
@@ -446,7 +446,7 @@ def test_short_steps_have_few_rows_where_there_are_many():
     fast = mine.fast_gradient
     assert fast.n_rows == 64
     theta = mine.density._origin + mine.density._rows.points
-    off = np.abs(fast.at(theta) - mine.full_gradient(theta))
+    off = np.abs(fast.gradient(theta) - mine.full_gradient(theta))
     assert np.sqrt(np.mean(off**2)) == pytest.approx(fast.error)
     assert fast.error < 0.1
     assert mine.with_prior(mine.prior).fast_gradient.error == pytest.approx(fast.error)

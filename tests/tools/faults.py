@@ -621,8 +621,8 @@ FAULTS = [
     ),
     Fault(
         "priors/normal.py",
-        "other.operator.plain() * (1 - share)",
-        "other.operator.plain() * 0.0",
+        "base.operator.plain() * (1 - share)",
+        "base.operator.plain() * 0.0",
         "a stream forgets its prior too",
         "priors/test_priors.py",
     ),
@@ -1218,7 +1218,7 @@ FAULTS = [
     ),
     Fault(
         "priors/shrinkage.py",
-        "expected / (n - expected) / np.sqrt(known)",
+        "expected / (n - expected) / np.sqrt(of_rows)",
         "expected / (n - expected)",
         "the scale of a horseshoe does not know how many rows there are",
         "priors/test_priors.py -k horseshoe",
@@ -1260,8 +1260,8 @@ FAULTS = [
     ),
     Fault(
         "priors/normal.py",
-        "b.matvec(other.mean - self.mean)",
-        "b.matvec(self.mean - other.mean)",
+        "b.matvec(base.mean - self.mean)",
+        "b.matvec(self.mean - base.mean)",
         "forgetting moves a mean away from the prior",
         "priors/test_priors.py -k a_mixture_has_the_weighted_geometric_mean_of_the_densities",
     ),
