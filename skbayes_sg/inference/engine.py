@@ -79,11 +79,14 @@ class Engine:
             return OneByOneTarget(posterior, sampled, expansion.theta)
         return target_of(self.under(posterior), expansion, sampler, sampled)
 
+    @property
+    def n_chains(self) -> int:
+        """Chains of all groups."""
+        return sum(len(state.theta) for state in self.states)
+
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""
-        if self.learned is None:
-            return posterior
-        return posterior.with_prior(posterior.prior.with_precision(self.learned.precision))
+        return posterior if self.learned is None else self.learned.under(posterior)
 
     def steps(self, n_draws: int) -> Length:
         """What is left to run for so many draws."""

@@ -163,6 +163,10 @@ class LearnedPrecision:
         """The precision of each block by its label."""
         return dict(zip(self.labels, self.values.tolist(), strict=True))
 
+    def under(self, posterior: Posterior) -> Posterior:
+        """A posterior under the prior with these precisions."""
+        return posterior.with_prior(posterior.prior.with_precision(self.precision))
+
     @property
     def excess(self) -> NDArray:
         """Changes over those that do not matter, (blocks,): above 1 a precision still moves.

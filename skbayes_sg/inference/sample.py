@@ -183,10 +183,9 @@ class Candidate(NamedTuple):
         cls, engine: Engine, target: Target, posterior: Posterior, plan: Plan, options: Options
     ) -> Candidate:
         under = engine.under(posterior)
-        n_chains = sum(len(state.theta) for state in engine.states)
         # of the defaults only those near a normal distribution do without a Metropolis test
         near_normal = options.sampler is None and not engine.sampler.rejects
-        draws = plan.n_draws(options, n_chains, under.all_columns.dim, near_normal)
+        draws = plan.n_draws(options, engine.n_chains, under.all_columns.dim, near_normal)
         return cls(engine, target, under, *draws)
 
     @property
@@ -234,8 +233,7 @@ def until_enough(
     time = candidate.seconds_of(engine.steps(n_draws))
     warn([*said, *announced("the chains will take", time)], UserWarning)
     # single precision where double would fill the memory
-    n_chains = sum(len(state.theta) for state in engine.states)
-    large = 8 * n_chains * n_draws * posterior.all_columns.dim > bytes_to_keep()
+    large = 8 * engine.n_chains * n_draws * posterior.all_columns.dim > bytes_to_keep()
     dtype = np.float32 if large else plan.dtype
     execution = Execution(options.n_jobs, dtype, None, before, keep=True)
     while True:

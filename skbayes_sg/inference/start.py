@@ -7,7 +7,7 @@ burn-in tell is the next start (`warm_up`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ from skbayes_sg.posterior.gaussian import (
 from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.posterior.targets import target_of, with_coordinates
-from skbayes_sg.priors.scales import OnePrecision
+from skbayes_sg.priors.scales import OnePrecision, Sampled
+from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, Need, NoExpansionError
 from skbayes_sg.samplers.target import Target
 
@@ -67,6 +68,11 @@ class Start:
     initial: InitialPoint | None = None
     path: NormalPath | None = None
 
+    @property
+    def sampled(self) -> Sampled | None:
+        """Precisions of the prior, if they are sampled."""
+        return None if self.learned is None else self.learned.sampled
+
     def with_fallback(self, why: str) -> Start:
         """The start with the sampler that runs where this one cannot, and `why`."""
         return replace(self, choice=self.plan.fallback(self.posterior, why))
@@ -76,85 +82,48 @@ class Start:
         return replace(self, options=self.options._replace(last=burnt.last), **changes)
 
 
+class Approximation(NamedTuple):
+    """A sampler, what its chains are to move on, and about where they start."""
+
+    choice: Choice
+    """That of the start, or the one that took over."""
+    sampler: Sampler
+    target: Target
+    points: NDArray
+    """Points of the model, (n, D), about which chains start."""
+    centre: NDArray | None
+    """The one that they are about, (1, D); None where there are many modes."""
+    passes: float
+    expansion: Mode | None = None
+    """That of the engine."""
+
+
 def begin(start: Start) -> tuple[Engine, Target]:
-    """Start chains: mode, sampler, expansion, target, starting points.
+    """Start chains: sampler and target, starting points, short runs.
 
     Raises
     ------
     ValueError
         If the sampler that the user gave refuses the posterior.
     """
-    options, choice, posterior, plan = start.options, start.choice, start.posterior, start.plan
-    learned, initial, path = start.learned, start.initial, start.path
-    sampled = None if learned is None else learned.sampled
+    options, learned, sampled = start.options, start.learned, start.sampled
     start_seed, chain_seed = options.spawn(2)
     rng, last = np.random.default_rng(start_seed), options.last
-    sampler = clone(choice.sampler)
-    sampler.asked_for = choice.asked_for
-    alone = None  # precisions that are sampled in coordinates of one coefficient at a time
-    if sampled is not None and sampler.rejects and is_one_by_one(posterior, sampled.scales):
-        alone = sampled
-    under = posterior
-    if learned is not None:
-        under = posterior.with_prior(posterior.prior.with_precision(learned.precision))
-    target: Target
-    if Need.CLOSED_FORM in sampler.needs:  # draws of a conjugate posterior need no start
-        rows = under.data.sample
-        mean = expanded_twice(under, under.model.guess(rows.y, rows.weight, rows.known))
-        target = target_of(under, mean, sampler, sampled)
-        theta = np.repeat(mean.theta, options.chains(sampler, target), axis=0)
-        theta = np.pad(theta, ((0, 0), (0, target.dim - under.dim)))
-        states = start_chains(sampler, target, theta, chain_seed)
-        length = options.length(sampler.run_length(states[0]))
-        return Engine(sampler, choice.reason, states, length, mean.passes, mean, learned), target
-
-    mode: Mode | None = None
-    expansion: Mode | None = None
-    centre: NDArray | None = None
-    if alone is not None:
-        # These coordinates are those of the given precision, about a point that is no mode: under a
-        # sparse prior that is at zero, and with more columns than rows it is far from where the
-        # posterior has its mass.
-        assert initial is not None
-        theta, centre = initial.theta, initial.theta
-        expansion = under.expand(theta, DIAGONAL)
-        target, reason = OneByOneTarget(posterior, alone, theta), choice.reason
+    sampler, alone = clone(start.choice.sampler), False
+    sampler.asked_for = start.choice.asked_for
+    posterior = start.posterior if learned is None else learned.under(start.posterior)
+    if sampled is not None and sampler.rejects:  # in coordinates of one coefficient at a time
+        alone = is_one_by_one(posterior, sampled.scales)
+    if Need.CLOSED_FORM in sampler.needs:
+        about = _in_closed_form(start, sampler, posterior)
+    elif alone:
+        about = _about_a_point(start, sampler, posterior)
     else:
-        # The mode, and the sampler. With control variates the posterior is expanded near its mean.
-        # If it is too far from normal for them, another sampler takes over.
-        posterior = under
-        of_model = None if last is None else last[:, : posterior.dim]
-        theta, mode = plan.start(posterior, rng, options.chains(), of_model, initial)
-        centre, expandable = None if mode is None else mode.theta, True
-        if sampler.variance_reduction is not None and mode is not None:
-            expansion = posterior_mean(posterior, mode)
-        elif sampled is not None and sampler.follows_precision(posterior):
-            # unadjusted steps have one precision, where a matrix whitens the posterior
-            one = isinstance(sampled.scales, OnePrecision)
-            if sampler.rejects or (one and not is_one_by_one(posterior, sampled.scales)):
-                expansion = mode
-        try:
-            target = target_of(posterior, expansion, sampler, sampled, path)
-            why = sampler.refusal(target)
-            expandable = target.anchor is None or target.anchor.far_from_mode is None
-        except NoExpansionError as error:
-            why, expandable = str(error), False
-        if why is not None:
-            if choice.asked_for:
-                raise ValueError(f"{why}; {WITHOUT_ANCHOR}")
-            choice = plan.fallback(posterior, why, expandable)
-            sampler = clone(choice.sampler)
-            sampler.asked_for = choice.asked_for
-            if sampler.variance_reduction is None:  # else the expansion serves this one too
-                many = sampled is not None and not isinstance(sampled.scales, OnePrecision)
-                expansion = mode if many else None
-                target = target_of(posterior, expansion, sampler, sampled, path)
-            elif isinstance(target, ChainTarget) and target.joint is not None and not target.moves:
-                assert sampled is not None
-                target = with_coordinates(target.density, sampled, path)
-        reason = choice.reason + sampler.resolve_auto(target)
-        if learned is not None and target.sampled is not None:  # in coordinates with curves now
-            learned = replace(learned, sampled=target.sampled)
+        about = _about_the_mode(start, sampler, posterior, rng)
+    choice, sampler, target, points, centre, passes, expansion = about
+    reason = choice.reason + sampler.resolve_auto(target)
+    if learned is not None and target.sampled is not None:  # in coordinates with curves now
+        learned = replace(learned, sampled=target.sampled)
 
     # Where the chains start, in the coordinates of the model, hyperparameters last: about the
     # mode, or where those of an earlier fit stopped.
@@ -162,7 +131,7 @@ def begin(start: Start) -> tuple[Engine, Target]:
     if last is not None and last.shape[1] >= target.dim:
         theta = last[of_chain % len(last), : target.dim]
     else:
-        theta = target.cloud(theta[of_chain % len(theta)], rng)
+        theta = target.cloud(points[of_chain % len(points)], rng)
     if last is None and centre is not None:
         if sampler.starts_at_mode:
             theta = np.repeat(centre, len(theta), axis=0)
@@ -171,21 +140,83 @@ def begin(start: Start) -> tuple[Engine, Target]:
 
     # Start them, after short runs where these choose parameters.
     if choice.tune is None:
-        fewest = 1 if alone is None else _SHARED_METRIC
+        fewest = _SHARED_METRIC if alone else 1
         tuned = Tuned(sampler, start_chains(sampler, target, theta, chain_seed, fewest))
     else:
         tuned = choice.tune(sampler, target, theta, chain_seed, options.n_jobs)
     sampler, states, remark, notes = tuned
-    if mode is not None:  # elsewhere the linear part of a step says little of the step
+    if centre is not None:  # elsewhere the linear part of a step says little of the step
         refuse_unstable(sampler, target, states[0])
-    passes = rows_touched(sampler, states) / posterior.data.n_rows
-    if expansion is not None:
-        passes += expansion.passes + 1
-    elif mode is not None:
-        passes += mode.passes
+    passes += rows_touched(sampler, states) / start.posterior.data.n_rows
     length = options.length(sampler.run_length(states[0]))
     engine = Engine(sampler, reason + remark, states, length, passes, expansion, learned)
     return replace(engine, warnings=notes), target
+
+
+def _in_closed_form(start: Start, sampler: Sampler, posterior: Posterior) -> Approximation:
+    """A conjugate posterior, whose draws need no start."""
+    rows = posterior.data.sample
+    mean = expanded_twice(posterior, posterior.model.guess(rows.y, rows.weight, rows.known))
+    target = target_of(posterior, mean, sampler, start.sampled)
+    points = np.pad(mean.theta, ((0, 0), (0, target.dim - posterior.dim)))
+    return Approximation(start.choice, sampler, target, points, None, mean.passes, mean)
+
+
+def _about_a_point(start: Start, sampler: Sampler, posterior: Posterior) -> Approximation:
+    """Coordinates of one coefficient at a time, those of the given precision.
+
+    They are about a point that is no mode: under a sparse prior that is at zero, and with more
+    columns than rows it is far from where the posterior has its mass.
+    """
+    initial, sampled = start.initial, start.sampled
+    assert initial is not None
+    assert sampled is not None
+    theta, expansion = initial.theta, posterior.expand(initial.theta, DIAGONAL)
+    target, passes = OneByOneTarget(start.posterior, sampled, theta), expansion.passes + 1
+    return Approximation(start.choice, sampler, target, theta, theta, passes, expansion)
+
+
+def _about_the_mode(
+    start: Start, sampler: Sampler, posterior: Posterior, rng: np.random.Generator
+) -> Approximation:
+    """The posterior about its mode, or about where it was chosen to start, if it has many.
+
+    With control variates it is expanded near its mean. If it is too far from normal for them,
+    another sampler takes over.
+    """
+    choice, plan, sampled, last = start.choice, start.plan, start.sampled, start.options.last
+    of_model = None if last is None else last[:, : posterior.dim]
+    points, mode = plan.start(posterior, rng, start.options.chains(), of_model, start.initial)
+    expansion: Mode | None = None
+    one, expandable = sampled is None or isinstance(sampled.scales, OnePrecision), True
+    if sampler.variance_reduction is not None and mode is not None:
+        expansion = posterior_mean(posterior, mode)
+    elif sampled is not None and sampler.follows_precision(posterior):
+        # unadjusted steps have one precision, where a matrix whitens the posterior
+        whitened = one and not is_one_by_one(posterior, sampled.scales)
+        expansion = mode if sampler.rejects or whitened else None
+    try:
+        target = target_of(posterior, expansion, sampler, sampled, start.path)
+        why = sampler.refusal(target)
+        expandable = target.anchor is None or target.anchor.far_from_mode is None
+    except NoExpansionError as error:
+        why, expandable = str(error), False
+    if why is not None:
+        if choice.asked_for:
+            raise ValueError(f"{why}; {WITHOUT_ANCHOR}")
+        choice = plan.fallback(posterior, why, expandable)
+        sampler = clone(choice.sampler)
+        sampler.asked_for = choice.asked_for
+        if sampler.variance_reduction is None:  # else the expansion serves this one too
+            expansion = None if one else mode
+            target = target_of(posterior, expansion, sampler, sampled, start.path)
+        elif isinstance(target, ChainTarget) and target.joint is not None and not target.moves:
+            assert sampled is not None
+            target = with_coordinates(target.density, sampled, start.path)
+    centre, passes = (None, 0.0) if mode is None else (mode.theta, mode.passes)
+    if expansion is not None:
+        passes = expansion.passes + 1
+    return Approximation(choice, sampler, target, points, centre, passes, expansion)
 
 
 def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:

@@ -122,9 +122,8 @@ def warm_up(start: Start, update: Update) -> tuple[Engine, Target]:
 
 def _announce(start: Start, engine: Engine, target: Target, n_steps: int) -> None:
     """Say that warm-up and chains will take minutes: one round at least, and the first draws."""
-    n_chains = sum(len(state.theta) for state in engine.states)
     dim = start.posterior.all_columns.dim
-    n_draws, _, _ = start.plan.n_draws(start.options, n_chains, dim)
+    n_draws, _, _ = start.plan.n_draws(start.options, engine.n_chains, dim)
     steps = Length(n_draws, n_steps + engine.length.burn_in, engine.length.thin)
     with suppress(FloatingPointError, np.linalg.LinAlgError):  # of chains that diverge at once
         time = seconds(engine.sampler, target, engine.states, steps)
