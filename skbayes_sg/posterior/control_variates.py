@@ -367,7 +367,8 @@ class Expanded(Density):
 
         def gradient(change: NDArray) -> NDArray:
             parts = np.array_split(self._origin + change, -(-len(change) // together))
-            return np.concatenate(list(in_order(self._full_gradient, parts)))
+            of_pool = partial(self.grad_estimate, rows=slice(None))
+            return np.concatenate(list(in_order(of_pool, parts)))
 
         steepest = steepness(gradient, curvature, lines, rows.points)
         if rows.model.conjugate:
@@ -450,7 +451,7 @@ class Expanded(Density):
         worst = np.sort(np.argsort(-rows.pool.probability, kind="stable")[:n])
         gradient = partial(self._gradient_of, rows.some(worst))
         there = self._origin + rows.points
-        error = np.sqrt(np.mean((gradient(there) - self._full_gradient(there)) ** 2))
+        error = np.sqrt(np.mean((gradient(there) - self.grad_estimate(there, slice(None))) ** 2))
         return FastGradient(gradient, n, float(error)) if np.isfinite(error) else None
 
     def _gradient_of(self, rows: PoolRows, u: NDArray) -> NDArray:
@@ -471,10 +472,6 @@ class Expanded(Density):
             natural = self.coordinates.inverse_transform(change + self._origin)
             rest += self.coordinates.pullback(self.prior.gradient(natural))
         return rest
-
-    def _full_gradient(self, u: NDArray) -> NDArray:
-        """Gradient from the whole pool."""
-        return self.grad_estimate(u, slice(None))
 
     def score_covariance(self, u: NDArray) -> NDArray:
         """I1, the covariance of one draw's contribution at one point of a chain (1, D): (D, D)."""

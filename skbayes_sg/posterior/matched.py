@@ -51,7 +51,8 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     n = len(flat)
     if n < fewest(1):
         return None
-    x, in_pairs = target.coordinates.transform(flat), _has_pairs(n, dim)
+    x = target.coordinates.transform(flat)
+    in_pairs = n >= fewest(dim) and has_matrix(dim)  # products of all pairs of coordinates
     if not in_pairs:  # of many parameters each such array has hundreds of megabytes
         del flat
     h = gradients(target, x)
@@ -92,11 +93,6 @@ def gradients(target: Target, x: NDArray) -> NDArray:
         for part in np.array_split(np.arange(len(x)), n_parts):
             h[part] = target.full_gradient(x[part])
     return h
-
-
-def _has_pairs(n: int, dim: int) -> bool:
-    """Whether there are draws enough for the products of all pairs of coordinates."""
-    return n >= fewest(dim) and has_matrix(dim)
 
 
 class _Terms(NamedTuple):
