@@ -78,7 +78,7 @@ class PartiallyNonCentred:
         # which the sampled prior has lambda_0 j, and priors of other parameters a fixed part. The
         # rows have the rest in the mean over the outputs. Of classes they know nothing of the sum,
         # so that the other K - 1 directions have K / (K - 1) times the mean.
-        self._at = joint.spread(joint.at[None])[0]
+        self._at = joint.spread(joint.lam_0[None])[0]
         of_prior = whitened.pullback_matrix(prior.curvature(whitened.centre).dense())
         of_sampled = (self._at * self._j)[:columns]
         fixed = np.maximum(of_prior.diagonal()[:columns] - of_sampled, 0.0)

@@ -43,47 +43,47 @@ class JointPrior:
     Parameters
     ----------
     scales : Scales
-    given : Prior
-        Under lambda_0.
+    prior : Prior
+        The prior under lambda_0.
     coordinates : Whitened, optional
         Along the groups, and in units of the noise where that is sampled.
 
     Attributes
     ----------
-    at : array of shape (groups,)
+    lam_0 : array of shape (groups,)
         lambda_0.
     root : array of shape (D,)
     """
 
-    def __init__(self, scales: Scales, given: Prior, coordinates: Whitened | None = None) -> None:
-        self.scales, self.at = scales, scales.of(given)
-        weights, self._group = scales.weights(given), scales.members(given)[1]
+    def __init__(self, scales: Scales, prior: Prior, coordinates: Whitened | None = None) -> None:
+        self.scales, self.lam_0 = scales, scales.of(prior)
+        weights, self._group = scales.weights(prior), scales.members(prior)[1]
         self._has_noise, self._mean = False, None
         if coordinates is None:
-            self._has_noise = not given.quadratic
-            self._mean = given.mean if given.mean.any() else None
+            self._has_noise = not prior.quadratic
+            self._mean = prior.mean if prior.mean.any() else None
             self.root, self._origin = np.sqrt(weights), np.zeros_like(weights)
         else:
             j = coordinates.pullback_diagonal(weights)
-            linear = coordinates.pullback(weights * (coordinates.centre[0] - given.mean))
+            linear = coordinates.pullback(weights * (coordinates.centre[0] - prior.mean))
             self.root = np.sqrt(j)
             self._origin = np.divide(linear, self.root, out=np.zeros_like(j), where=j > 0)
             self._group = self._group[np.append(coordinates.columns.ravel(), coordinates.rest)]
         self._order = np.argsort(self._group, kind="stable")  # group by group
         self._starts = np.unique(self._group[self._order], return_index=True)[1]
 
-    def summed(self, each: NDArray, times: NDArray | None = None) -> NDArray:
+    def summed(self, values: NDArray, times: NDArray | None = None) -> NDArray:
         """Numbers (n, D), or their products with others, summed over the groups, (n, groups)."""
-        if len(self.at) > 1:
-            each = each if times is None else each * times
-            return np.add.reduceat(each[:, self._order], self._starts, axis=1)
+        if len(self.lam_0) > 1:
+            values = values if times is None else values * times
+            return np.add.reduceat(values[:, self._order], self._starts, axis=1)
         if times is None:
-            return each.sum(axis=1, keepdims=True)
-        return np.einsum("nd,nd->n", each, times)[:, None]
+            return values.sum(axis=1, keepdims=True)
+        return np.einsum("nd,nd->n", values, times)[:, None]
 
     def spread(self, of_groups: NDArray) -> NDArray:
         """Numbers (n, groups) as those of each coordinate, (n, D), or (n, 1) of one group."""
-        return of_groups if len(self.at) == 1 else of_groups[:, self._group]
+        return of_groups if len(self.lam_0) == 1 else of_groups[:, self._group]
 
     def distances(self, u: NDArray) -> tuple[NDArray, NDArray]:
         """Signed roots of the terms of Q, (n, D), and Q, (n, groups)."""
@@ -96,22 +96,22 @@ class JointPrior:
 
     def log_ratio(self, squares: NDArray, eta: NDArray) -> NDArray:
         """The log density beyond that under lambda_0, (n,), of Q (n, groups) and eta (n, K)."""
-        less = self.at - np.exp(self.scales.log_precisions(eta))
+        less = self.lam_0 - np.exp(self.scales.log_precisions(eta))
         return self.scales.log_density(eta) + 0.5 * (less * squares).sum(axis=1)
 
     def ratio_slopes(self, squares: NDArray, eta: NDArray) -> tuple[NDArray, NDArray]:
         """Its derivatives over Q, (n, groups), and over eta, (n, K)."""
         lam = np.exp(self.scales.log_precisions(eta))
-        return 0.5 * (self.at - lam), self.scales.slope(eta, -0.5 * lam * squares)
+        return 0.5 * (self.lam_0 - lam), self.scales.slope(eta, -0.5 * lam * squares)
 
     # -- functions of coordinates and eta ---------------------------------------------------------
 
     def log_density(self, u: NDArray, eta: NDArray) -> NDArray:
-        """Beyond that under lambda_0, (n,)."""
+        """Log density beyond that under lambda_0, (n,)."""
         return self.log_ratio(self.distances(u)[1], eta)
 
     def gradient(self, u: NDArray, eta: NDArray) -> tuple[NDArray, NDArray]:
-        """Of `log_density` over u, (n, D), and over eta, (n, K)."""
+        """Gradient of `log_density` over u, (n, D), and over eta, (n, K)."""
         return self._gradient(*self.distances(u), u, eta)
 
     def value_and_grad(self, u: NDArray, eta: NDArray) -> tuple[NDArray, NDArray, NDArray]:
@@ -136,17 +136,17 @@ class IntegratedJoint(JointPrior):
     """The same with the precisions integrated out; there is no hyperparameter."""
 
     def __init__(
-        self, scales: Precisions, given: Prior, coordinates: Whitened | None = None
+        self, scales: Precisions, prior: Prior, coordinates: Whitened | None = None
     ) -> None:
-        super().__init__(scales, given, coordinates)
+        super().__init__(scales, prior, coordinates)
         self.integrated = IntegratedPrecisions(scales)
 
     def log_ratio(self, squares: NDArray, eta: NDArray) -> NDArray:
-        of_given = 0.5 * (self.at * squares).sum(axis=1)
+        of_given = 0.5 * (self.lam_0 * squares).sum(axis=1)
         return of_given + self.integrated.log_density(squares)
 
     def ratio_slopes(self, squares: NDArray, eta: NDArray) -> tuple[NDArray, NDArray]:
-        return 0.5 * (self.at - self.integrated.mean(squares)), eta
+        return 0.5 * (self.lam_0 - self.integrated.mean(squares)), eta
 
     def vagueness(self, u: NDArray, variances: NDArray) -> NDArray:
         """Relative variance of each Q about u (1, D), by a normal approximation, (groups,).
@@ -167,9 +167,9 @@ class IntegratedJoint(JointPrior):
         """
         y = self.distances(u)[0]
         squares = self.summed(y**2) + self.summed(self.root**2 * variances[None])
-        each = self.spread(self.integrated.sd(squares)) * (self.root * y)
-        groups = np.arange(len(self.at))[:, None]
-        return np.where(self._group == groups, each, 0.0)
+        taken = self.spread(self.integrated.sd(squares)) * (self.root * y)
+        groups = np.arange(len(self.lam_0))[:, None]
+        return np.where(self._group == groups, taken, 0.0)
 
 
 class IntegratedPrecisions:
@@ -224,9 +224,9 @@ class IntegratedPrecisions:
             away = np.linspace(-9.0, 9.0, 64)[:, None] * width
             lam = mode * np.exp(away)
             ell = np.log(mode) + away
-            each = scales.power(ell) + 0.5 * n * ell - rate * lam - scales.least / lam
-            top = each.max(axis=0)
-            share = np.exp(each - top)
+            log_integrand = scales.power(ell) + 0.5 * n * ell - rate * lam - scales.least / lam
+            top = log_integrand.max(axis=0)
+            share = np.exp(log_integrand - top)
             total = share.sum(axis=0)
             mean = (share * lam).sum(axis=0) / total
             value = top + np.log(total * width)
@@ -234,21 +234,21 @@ class IntegratedPrecisions:
         return tables
 
     def log_density(self, squares: NDArray) -> NDArray:
-        """Of coefficients with sums of squares Q (m, groups), (m,), up to a constant."""
-        found = np.zeros(len(squares))
+        """Log density of coefficients with squares Q (m, groups), (m,), up to a constant."""
+        total = np.zeros(len(squares))
         for (_, group), (_, spline, _) in zip(self._groups, self._tables, strict=True):
-            found += spline(np.log(self._start + squares[:, group])).sum(axis=1)
-        return found
+            total += spline(np.log(self._start + squares[:, group])).sum(axis=1)
+        return total
 
     def mean(self, squares: NDArray) -> NDArray:
-        """Of lambda given Q, minus twice the slope of `log_density`, to four digits: as Q."""
-        found = np.empty_like(squares)
+        """Mean of lambda given Q, minus twice the slope of `log_density`, to four digits: as Q."""
+        lam = np.empty_like(squares)
         for (_, group), (knots, _, mean) in zip(self._groups, self._tables, strict=True):
-            found[:, group] = np.interp(np.log(self._start + squares[:, group]), knots, mean)
-        return found
+            lam[:, group] = np.interp(np.log(self._start + squares[:, group]), knots, mean)
+        return lam
 
     def sd(self, squares: NDArray) -> NDArray:
-        """Of lambda given Q, about: as Q."""
+        """Standard deviation of lambda given Q, about: as Q."""
         mean = self.mean(squares)
         return mean / np.sqrt(self._scales.power_slope(np.log(mean)) + 0.5 * self._scales.sizes)
 
@@ -262,18 +262,18 @@ class IntegratedPrecisions:
         for n, group in self._groups:
             rate = 0.5 * (self._start + squares[:, group].ravel())
             mode, slope = self._mode(n, rate)
-            found, left = np.empty(len(rate)), np.arange(len(rate))
-            while len(left):
-                shape, at = slope[left], mode[left]
+            accepted, pending = np.empty(len(rate)), np.arange(len(rate))
+            while len(pending):
+                shape, peak = slope[pending], mode[pending]
                 with np.errstate(divide="ignore", invalid="ignore"):  # of a Gamma number of zero
                     ratio = rng.gamma(shape) / shape
-                    ell = np.log(at * ratio)
-                    loss = self._scales.least / at * (1 - ratio) ** 2 / ratio
-                    tangent = (shape - 0.5 * n) * (ell - np.log(at))
-                    loss += self._scales.power(np.log(at)) + tangent - self._scales.power(ell)
-                found[left] = ell
-                left = left[~(rng.random(len(left)) <= np.exp(-loss))]
-            drawn[:, group] = found.reshape(-1, len(group))
+                    ell = np.log(peak * ratio)
+                    loss = self._scales.least / peak * (1 - ratio) ** 2 / ratio
+                    tangent = (shape - 0.5 * n) * (ell - np.log(peak))
+                    loss += self._scales.power(np.log(peak)) + tangent - self._scales.power(ell)
+                accepted[pending] = ell
+                pending = pending[~(rng.random(len(pending)) <= np.exp(-loss))]
+            drawn[:, group] = accepted.reshape(-1, len(group))
         return drawn
 
 
@@ -285,34 +285,34 @@ class IntegratedPrior:
 
     Parameters
     ----------
-    given : Prior
-        Under any precisions lambda_0.
+    prior : Prior
+        The prior under any precisions lambda_0.
     scales : Precisions
     """
 
     quadratic = False
 
-    def __init__(self, given: Prior, scales: Precisions) -> None:
-        self.given, self._scales = given, scales
-        self._joint = IntegratedJoint(scales, given)
-        self.precision, self.mean, self.unit = given.precision, given.mean, given.unit
+    def __init__(self, prior: Prior, scales: Precisions) -> None:
+        self.prior, self._scales = prior, scales
+        self._joint = IntegratedJoint(scales, prior)
+        self.precision, self.mean, self.unit = prior.precision, prior.mean, prior.unit
 
     def with_precision(self, precision: NDArray) -> IntegratedPrior:
-        return IntegratedPrior(self.given.with_precision(precision), self._scales)
+        return IntegratedPrior(self.prior.with_precision(precision), self._scales)
 
     def log_density(self, theta: NDArray) -> NDArray:
         none = np.empty((len(theta), 0))
-        return self.given.log_density(theta) + self._joint.log_density(theta, none)
+        return self.prior.log_density(theta) + self._joint.log_density(theta, none)
 
     def gradient(self, theta: NDArray) -> NDArray:
-        more, _ = self._joint.gradient(theta, np.empty((len(theta), 0)))
-        return (self.given.gradient(theta) + more).astype(theta.dtype, copy=False)
+        of_joint, _ = self._joint.gradient(theta, np.empty((len(theta), 0)))
+        return (self.prior.gradient(theta) + of_joint).astype(theta.dtype, copy=False)
 
     def _under_the_mean(self, theta: NDArray) -> Prior:
         """The prior under the mean of lambda given theta, over the chains."""
         squares = self._joint.distances(theta)[1]
         lam = self._joint.integrated.mean(squares).mean(axis=0)
-        return self._scales.given(self.given, np.log(lam))
+        return self._scales.given(self.prior, np.log(lam))
 
     def independent(self, theta: NDArray) -> NDArray:
         return self._under_the_mean(theta).independent(theta)

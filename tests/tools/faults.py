@@ -663,8 +663,8 @@ FAULTS = [
     ),
     Fault(
         "priors/joint.py",
-        "more, _ = self._joint.gradient(theta, np.empty((len(theta), 0)))",
-        "more = 0.0",
+        "of_joint, _ = self._joint.gradient(theta, np.empty((len(theta), 0)))",
+        "of_joint = 0.0",
         "samplers by name follow the prior under one precision",
         "priors/test_integrated_precision.py -k integral",
     ),
@@ -1918,8 +1918,8 @@ FAULTS = [
     ),
     Fault(
         "priors/joint.py",
-        "return 0.5 * (self.at - lam), self.scales.slope(eta, -0.5 * lam * squares)",
-        "return 0.5 * (self.at - lam), self.scales.slope(eta, 0.0 * squares)",
+        "return 0.5 * (self.lam_0 - lam), self.scales.slope(eta, -0.5 * lam * squares)",
+        "return 0.5 * (self.lam_0 - lam), self.scales.slope(eta, 0.0 * squares)",
         "hyperparameters do not feel the coefficients",
         "priors/test_joint.py -k gradient",
     ),
@@ -2086,8 +2086,8 @@ FAULTS = [
     ),
     Fault(
         "priors/joint.py",
-        "np.where(self._group == groups, each, 0.0)",
-        "np.where(self._group == groups, each, each)",
+        "np.where(self._group == groups, taken, 0.0)",
+        "np.where(self._group == groups, taken, taken)",
         "a funnel is along the coefficients of all groups",
         "priors -k funnel",
     ),
