@@ -91,7 +91,7 @@ class Stream:
     posterior : the same
         Posterior of all rows, from the last expansion of the kept ones and updates since.
     seed : SeedSequence
-        Of the draws.
+        Seed of the draws.
     model : Predictor, optional
         None before any row.
     kept : KeptRows
@@ -100,13 +100,13 @@ class Stream:
     fresh : float
         Weight of the rows since then.
     sample : FoldedRows, optional
-        Of the rows that were folded.
+        A sample of the rows that were folded.
     remainder : Remainder, optional
-        Of these, when last looked at.
+        That of these, when last looked at.
     counts : dict of float to float
         Sum of the weights of each label: an integer weight is a repetition.
     columns : Columns, optional
-        Of all rows so far, where the prior is in their units.
+        Those of all rows so far, where the prior is in their units.
     stand_in : InMemory, optional
         Rows that have the location and the unit of y of rows that are not kept.
     asked_at : tuple of float
@@ -114,7 +114,7 @@ class Stream:
     weak : the kind of `prior`, optional
         That which rows ask for, before a precision is learned; of a conjugate model all rows.
     hyperprior : Hyperprior, optional
-        Of precisions that are learned again.
+        That of precisions that are learned again.
     learned : LearnedPrecision, optional
         None where the precision is given.
     summed : bool
@@ -164,7 +164,7 @@ class Stream:
         Parameters
         ----------
         rows : InMemory
-            Of a chunk which the stream was `told`.
+            A chunk, which the stream was `told`.
         guess : array of shape (1, D)
             Start of the search for the mode.
         forgetting_factor : float in (0, 1]
@@ -212,10 +212,10 @@ class Stream:
     def distribution(self) -> Distribution:
         """The posterior of all rows."""
         now = self.now
-        found: Any = under(now._expanded().posterior, now.prior, now.held_prior)
-        if not found.quadratic and has_matrix(len(found.mean)):
-            found = found.less_determined(now.prior)
-        return found
+        distribution: Any = under(now._expanded().posterior, now.prior, now.held_prior)
+        if not distribution.quadratic and has_matrix(len(distribution.mean)):
+            distribution = distribution.less_determined(now.prior)
+        return distribution
 
     @cached_property
     def marginal(self) -> Distribution:
@@ -223,20 +223,20 @@ class Stream:
 
         Its draws stand for those of a fit, which samples precisions.
         """
-        now, given = self.now, self.distribution
+        now, distribution = self.now, self.distribution
         sampled = None if now.learned is None else now.learned.sampled
-        tells = given.noise is None or given.noise[0] > 1
-        if sampled is None or not has_matrix(len(given.mean)) or not tells:
-            return given
-        beside = MarginalScales(sampled.scales, given, now.held_prior)
+        tells = distribution.noise is None or distribution.noise[0] > 1
+        if sampled is None or not has_matrix(len(distribution.mean)) or not tells:
+            return distribution
+        beside = MarginalScales(sampled.scales, distribution, now.held_prior)
         try:
             mean, operator = beside.over(sampled.centre, sampled.width)
         except np.linalg.LinAlgError:
-            return given
-        if isinstance(given, NormalInverseGammaPrior):
-            return NormalInverseGammaPrior(operator, given.noise, mean)
-        found = GaussianPrior(operator, mean)
-        return found.as_expected() if given.by_expected else found
+            return distribution
+        if isinstance(distribution, NormalInverseGammaPrior):
+            return NormalInverseGammaPrior(operator, distribution.noise, mean)
+        marginal = GaussianPrior(operator, mean)
+        return marginal.as_expected() if distribution.by_expected else marginal
 
     @cached_property
     def held_prior(self) -> Distribution:
@@ -309,8 +309,8 @@ class Stream:
         if not self.model.conjugate:
             parts += [] if self.sample is None else [self.sample.weighted]
             parts += [*self.kept.blocks, *([] if rows is None else [rows])]
-        found = joined(parts)
-        return found if self.columns is None else with_columns(found, self.columns)
+        together = joined(parts)
+        return together if self.columns is None else with_columns(together, self.columns)
 
     def is_due(self, before: Stream) -> bool:
         """Whether the prior is to be asked again: rows, or the rarer labels, have grown by a tenth,
@@ -429,8 +429,8 @@ class Stream:
         sd = np.append(sd, self._sd_by_curvature(kept))
         with np.errstate(divide="ignore"):  # of a line too narrow for the grid of `moments_along`
             worst = 1 / sd[np.abs(np.log(sd)).argmax()]
-        found = Misfit(float(np.abs(mean).max()), float(worst))
-        return replace(self, misfit=found, diagnosed_at=self.n_rows)
+        misfit = Misfit(float(np.abs(mean).max()), float(worst))
+        return replace(self, misfit=misfit, diagnosed_at=self.n_rows)
 
     def _sd_by_curvature(self, kept: Posterior) -> NDArray:
         """Standard deviations by the observed information, over those of the distribution.
@@ -444,10 +444,10 @@ class Stream:
             return np.empty(0)
         _, curvature = in_the_mean(kept, distribution)
         try:
-            found = np.sqrt(curvature.inverse().diagonal() / distribution.variance)
+            ratio = np.sqrt(curvature.inverse().diagonal() / distribution.variance)
         except np.linalg.LinAlgError:
             return np.array([np.inf])
-        return found
+        return ratio
 
     def _expanded(self, always: bool = False) -> Stream:
         """With the kept rows expanded here, if they were far from here."""
@@ -481,8 +481,8 @@ class Stream:
         assert now.model is not None
         old, kept = now.kept.split(_LEFT_FREE * kept_budget)
         summed = folded(Posterior(now.model, InBlocks(old), now.folded), now.posterior)
-        at = now.posterior.as_expected() if summed.by_expected else now.posterior
-        sample = with_folded(now.sample, now.model, old, at, _OF_CHECK * budget)
+        centre = now.posterior.as_expected() if summed.by_expected else now.posterior
+        sample = with_folded(now.sample, now.model, old, centre, _OF_CHECK * budget)
         return replace(now, folded=summed, kept=kept, sample=sample)
 
     def _checked(self, since: Stream) -> Stream:
@@ -506,8 +506,8 @@ def standing_for(
     (middle, half), X = spread, np.zeros((2, rows.X.shape[1]), rows.X.dtype)
     total = total_weight(rows) if weight is None else weight
     y = np.array([middle - half, middle + half], rows.y.dtype)
-    found = InMemory.of(X, y, np.full(2, 0.5 * total, X.dtype), takes_sparse=True)
-    return replace(found, n_known=rows.n_known)
+    stand_in = InMemory.of(X, y, np.full(2, 0.5 * total, X.dtype), takes_sparse=True)
+    return replace(stand_in, n_known=rows.n_known)
 
 
 def _has_labels(model: Predictor | None) -> bool:
@@ -516,7 +516,7 @@ def _has_labels(model: Predictor | None) -> bool:
 
 def _counted(before: dict[float, float], rows: InMemory, labels: bool) -> dict[float, float]:
     """Total weights of each label, or of all numbers, with those of new rows."""
-    each = rows.y if labels else np.zeros(rows.n_rows)
-    found, member = np.unique(each, return_inverse=True)
-    new = dict(zip(found.tolist(), np.bincount(member, rows.weight).tolist(), strict=True))
+    y = rows.y if labels else np.zeros(rows.n_rows)
+    labels_seen, member = np.unique(y, return_inverse=True)
+    new = dict(zip(labels_seen.tolist(), np.bincount(member, rows.weight).tolist(), strict=True))
     return {label: before.get(label, 0) + new.get(label, 0) for label in before | new}

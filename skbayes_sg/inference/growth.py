@@ -29,11 +29,11 @@ class Growth(NamedTuple):
 
     n_before: int
     n_more: int
-    """Columns."""
+    """Columns that are new."""
     old: NDArray
-    """(D,)"""
+    """Coordinates of the parameters that were there, (D,)."""
     new: NDArray
-    """(outputs x n_more,)"""
+    """Coordinates of the others, (outputs x n_more,)."""
 
     @classmethod
     def of(cls, before: Predictor, after: Predictor) -> Growth:
@@ -42,22 +42,22 @@ class Growth(NamedTuple):
         after.unpack(is_new)["coef"][:, n_before:] = True
         return cls(n_before, n_columns - n_before, np.flatnonzero(~is_new), np.flatnonzero(is_new))
 
-    def vector(self, values: NDArray, more: NDArray | float = 0.0) -> NDArray:
+    def vector(self, values: NDArray, of_new: NDArray | float = 0.0) -> NDArray:
         """Numbers of the parameters, (..., D) or without the last ones, and of the new ones."""
         n_last = len(self.old) - values.shape[-1]  # that an operator does not have
         old = self.old[: len(self.old) - n_last]
-        found = np.empty((*values.shape[:-1], values.shape[-1] + len(self.new)), values.dtype)
-        found[..., old], found[..., self.new] = values, more
-        return found
+        both = np.empty((*values.shape[:-1], values.shape[-1] + len(self.new)), values.dtype)
+        both[..., old], both[..., self.new] = values, of_new
+        return both
 
     def distribution(
-        self, given: Distribution, precision: NDArray, unit: NDArray, mean: NDArray
+        self, before: Distribution, precision: NDArray, unit: NDArray, mean: NDArray
     ) -> Distribution:
         """With independent coefficients of the new columns, (outputs x n_more,) each."""
-        operator: Any = given.operator
+        operator: Any = before.operator
         if isinstance(operator, Sheared):
-            at = np.append(operator.centre, np.zeros(self.n_more))
-            operator = Sheared(self.vector(operator.values, precision), at, operator.n_others)
+            means = np.append(operator.centre, np.zeros(self.n_more))
+            operator = Sheared(self.vector(operator.values, precision), means, operator.n_others)
         elif isinstance(operator, Diag):
             operator = Diag(self.vector(operator.values, precision))
         else:
@@ -66,56 +66,56 @@ class Growth(NamedTuple):
             matrix[np.ix_(old, old)] = operator.dense()
             operator = Dense(matrix)
         centre = None
-        if given.centre is not None:
-            centre = np.append(given.centre, np.zeros(self.n_more))
-        if isinstance(given, NormalInverseGammaPrior):
-            found: Any = NormalInverseGammaPrior(
+        if before.centre is not None:
+            centre = np.append(before.centre, np.zeros(self.n_more))
+        if isinstance(before, NormalInverseGammaPrior):
+            after: Any = NormalInverseGammaPrior(
                 operator,
-                given.noise,
-                self.vector(given.mean[:-1], mean),
-                self.vector(given.unit[:-1], unit),
+                before.noise,
+                self.vector(before.mean[:-1], mean),
+                self.vector(before.unit[:-1], unit),
                 centre,
             )
-            found.free_shape = given.free_shape
+            after.free_shape = before.free_shape
         else:
-            found = GaussianPrior(
+            after = GaussianPrior(
                 operator,
-                self.vector(given.mean, mean),
-                self.vector(given.unit, unit),
+                self.vector(before.mean, mean),
+                self.vector(before.unit, unit),
                 centre,
-                given.n_others,
+                before.n_others,
             )
-            found.by_expected = given.by_expected
-        found.precision = self.vector(given.precision, precision)
-        return found
+            after.by_expected = before.by_expected
+        after.precision = self.vector(before.precision, precision)
+        return after
 
-    def rows(self, given: InMemory) -> InMemory:
-        """With zeros in the new columns."""
-        n_rows, n_known = given.n_rows, given.n_known
-        if given.n_features > self.n_before:  # they are there
-            return given
-        parts = [given.X[:, : self.n_before], None, given.X[:, self.n_before :]]
-        if sparse.issparse(given.X):
-            parts[1] = sparse.csr_array((n_rows, self.n_more), dtype=given.X.dtype)
+    def rows(self, rows: InMemory) -> InMemory:
+        """Rows with zeros in the new columns."""
+        n_rows, n_known = rows.n_rows, rows.n_known
+        if rows.n_features > self.n_before:  # they are there
+            return rows
+        parts = [rows.X[:, : self.n_before], None, rows.X[:, self.n_before :]]
+        if sparse.issparse(rows.X):
+            parts[1] = sparse.csr_array((n_rows, self.n_more), dtype=rows.X.dtype)
             X: Any = sparse.csr_array(sparse.hstack(parts, format="csr"))
         else:
-            parts[1] = np.zeros((n_rows, self.n_more), given.X.dtype)
+            parts[1] = np.zeros((n_rows, self.n_more), rows.X.dtype)
             X = np.hstack(parts)
-        found = InMemory.of(X, given.y, given.weight, given.n_total, takes_sparse=True)
-        return replace(found, n_known=n_known)
+        wider = InMemory.of(X, rows.y, rows.weight, rows.n_total, takes_sparse=True)
+        return replace(wider, n_known=n_known)
 
-    def columns(self, given: Columns) -> Columns:
-        """Of columns that have had zeros."""
-        more = np.zeros(self.n_more)
-        several = np.stack([more, np.full(self.n_more, np.nan)])
-        weights = np.stack([more, np.full(self.n_more, given.n_rows)])
+    def columns(self, columns: Columns) -> Columns:
+        """Columns with those that have had zeros."""
+        zeros = np.zeros(self.n_more)
+        several = np.stack([zeros, np.full(self.n_more, np.nan)])
+        weights = np.stack([zeros, np.full(self.n_more, columns.n_rows)])
         return Columns(
-            np.append(given.unit, more),
-            np.append(given.mean, more),
-            np.append(given.variance, more),
-            given.n_rows,
-            np.concatenate([given.value, several], axis=1),
-            np.concatenate([given.others, weights], axis=1),
+            np.append(columns.unit, zeros),
+            np.append(columns.mean, zeros),
+            np.append(columns.variance, zeros),
+            columns.n_rows,
+            np.concatenate([columns.value, several], axis=1),
+            np.concatenate([columns.others, weights], axis=1),
         )
 
 
@@ -135,18 +135,18 @@ def grown(stream: Stream, model: Predictor, hyperprior: Any, weak: Distribution)
         place[scales.block] = scales.group
         before = growth.vector(prior.precision / prior.unit, np.nan)
         for group in np.unique(place[new][place[new] >= 0]):
-            known = before[place == group]
-            if np.isfinite(known).any():
+            of_group = before[place == group]
+            if np.isfinite(of_group).any():
                 precision[place[new] == group] = (
-                    known[np.isfinite(known)][0] * unit[place[new] == group]
+                    of_group[np.isfinite(of_group)][0] * unit[place[new] == group]
                 )
 
     made: dict[int, Distribution] = {}  # which are one object stay one
 
-    def distribution(given: Distribution) -> Distribution:
-        if id(given) not in made:
-            made[id(given)] = growth.distribution(given, precision, unit, mean)
-        return made[id(given)]
+    def distribution(earlier: Distribution) -> Distribution:
+        if id(earlier) not in made:
+            made[id(earlier)] = growth.distribution(earlier, precision, unit, mean)
+        return made[id(earlier)]
 
     learned, asked_at = stream.learned, stream.asked_at
     groups = [len(getattr(each, "groups", None) or ()) for each in (stream.hyperprior, hyperprior)]

@@ -30,7 +30,7 @@ class MarginalScales:
     ----------
     scales : Scales
     distribution : Distribution
-        Of the parameters, under `prior`.
+        That of the parameters, under `prior`.
     prior : Prior
     """
 
@@ -79,18 +79,18 @@ class MarginalScales:
         return -shape * np.log(rate + less), shape / (rate + less)
 
     def log_density(self, eta: NDArray) -> tuple[float, NDArray]:
-        """Of eta (K,), up to a constant, and its gradient."""
+        """Log density of eta (K,), up to a constant, and its gradient."""
         scales, eta = self._scales, eta[None]
         lam, covariance, mean, log_det = self._solved(scales.log_precisions(eta)[0])
         value, factor = self._of_energy(lam, mean)
-        each = -0.5 * lam * (covariance.diagonal() + factor * mean**2)
+        slopes = -0.5 * lam * (covariance.diagonal() + factor * mean**2)
         value += float(scales.log_density(eta)[0]) - 0.5 * log_det
-        return value, scales.slope(eta, self._grouped(each[None]))[0]
+        return value, scales.slope(eta, self._grouped(slopes[None]))[0]
 
-    def _grouped(self, each: NDArray) -> NDArray:
+    def _grouped(self, values: NDArray) -> NDArray:
         """Sums over the coefficients of each group, of numbers of the shrunken ones."""
-        every = np.zeros((len(each), self._dim))
-        every[:, self._shrunken] = each
+        every = np.zeros((len(values), self._dim))
+        every[:, self._shrunken] = values
         return self._scales.summed(every[:, self._scales.block])
 
     def mode(self, start: NDArray) -> NDArray:
@@ -105,8 +105,8 @@ class MarginalScales:
 
     def width(self, eta: NDArray) -> NDArray:
         """About the standard deviation of each hyperparameter at the mode, (K,)."""
-        scales, at = self._scales, eta[None]
-        lam, covariance, mean, _ = self._solved(scales.log_precisions(at)[0])
+        scales, point = self._scales, eta[None]
+        lam, covariance, mean, _ = self._solved(scales.log_precisions(point)[0])
         factor = self._of_energy(lam, mean)[1]
         squares = 0.5 * lam * (covariance.diagonal() + factor * mean**2)
         group = np.full(self._dim, -1)
@@ -118,8 +118,8 @@ class MarginalScales:
         )
         same = np.where(group[:, None] == group, pairs, 0.0).sum(axis=1)
         of_ell = self._grouped((squares - same)[None])[0]
-        slopes = scales.pullback(np.repeat(at, len(of_ell), axis=0), np.eye(len(of_ell)))
-        curvature = of_ell @ slopes**2 + scales.hyperprior_curvature(at)
+        slopes = scales.pullback(np.repeat(point, len(of_ell), axis=0), np.eye(len(of_ell)))
+        curvature = of_ell @ slopes**2 + scales.hyperprior_curvature(point)
         return 1 / np.sqrt(np.maximum(curvature, 0.1))  # within three natural logarithms
 
     def over(self, eta: NDArray, width: NDArray) -> tuple[NDArray, Dense]:
@@ -138,17 +138,17 @@ class MarginalScales:
         for k in range(len(eta)):
             points = np.repeat(eta[None], len(_ALONG), axis=0)
             points[:, k] += _ALONG * width[k]
-            each = [self._moments(point) for point in points]
-            share = np.exp(np.array([one[2] for one in each]) - value)
+            moments = [self._moments(point) for point in points]
+            share = np.exp(np.array([moment[2] for moment in moments]) - value)
             share /= share.sum()
-            means = np.array([one[0] for one in each])
+            means = np.array([moment[0] for moment in moments])
             along = share @ means
             middle += along - mean
             away = means - along
             spread += (away.T * share) @ away / noise
-            for part, one in zip(share, each, strict=True):
-                spread += part * (one[3] / noise * one[1] - covariance)
-                inner += part * (one[3] / noise - 1)
+            for part, moment in zip(share, moments, strict=True):
+                spread += part * (moment[3] / noise * moment[1] - covariance)
+                inner += part * (moment[3] / noise - 1)
         return self._of_all(middle, Dense(spread).inverse().dense(), inner)
 
     def _of_all(self, mean: NDArray, precision: NDArray, inner: float) -> tuple[NDArray, Dense]:
@@ -157,9 +157,9 @@ class MarginalScales:
         Given these the others are normal around a linear function of them; their variance is
         `inner` times that under the distribution.
         """
-        shrunken, others, found = self._shrunken, self._others, self._centre.copy()
-        found[shrunken] += mean
-        found[others] -= self._tied @ mean
+        shrunken, others, centre = self._shrunken, self._others, self._centre.copy()
+        centre[shrunken] += mean
+        centre[others] -= self._tied @ mean
         alone = self._alone / inner
         across = alone @ self._tied
         joint = np.empty((self._dim, self._dim))
@@ -167,10 +167,10 @@ class MarginalScales:
         joint[np.ix_(others, shrunken)] = across
         joint[np.ix_(shrunken, others)] = across.T
         joint[np.ix_(others, others)] = alone
-        return found, Dense(joint)
+        return centre, Dense(joint)
 
     def _moments(self, eta: NDArray) -> tuple[NDArray, NDArray, float, float]:
-        """Of the shrunken parameters mean and covariance given eta, its log density, the noise."""
+        """Mean and covariance of the shrunken parameters given eta, its log density, the noise."""
         ell = self._scales.log_precisions(eta[None])[0]
         lam, covariance, mean, log_det = self._solved(ell)
         value, factor = self._of_energy(lam, mean)

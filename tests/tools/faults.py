@@ -257,8 +257,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/marginal_scales.py",
-        "each = -0.5 * lam * (covariance.diagonal() + factor * mean**2)",
-        "each = -0.5 * lam * covariance.diagonal()",
+        "slopes = -0.5 * lam * (covariance.diagonal() + factor * mean**2)",
+        "slopes = -0.5 * lam * covariance.diagonal()",
         "the search for several precisions forgets the coefficients",
         "posterior/test_marginal_scales.py",
     ),
@@ -2009,8 +2009,8 @@ FAULTS = [
     ),
     Fault(
         "posterior/marginal_scales.py",
-        "found[others] -= self._tied @ mean",
-        "found[others] += self._tied @ mean",
+        "centre[others] -= self._tied @ mean",
+        "centre[others] += self._tied @ mean",
         "what is not shrunken moves to the other side",
         "posterior/test_marginal_scales.py -k far_from_zero",
     ),
