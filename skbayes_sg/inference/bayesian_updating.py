@@ -223,20 +223,20 @@ class Stream:
 
         Its draws stand for those of a fit, which samples precisions.
         """
-        now, distribution = self.now, self.distribution
+        now, given = self.now, self.distribution
         sampled = None if now.learned is None else now.learned.sampled
-        tells = distribution.noise is None or distribution.noise[0] > 1
-        if sampled is None or not has_matrix(len(distribution.mean)) or not tells:
-            return distribution
-        beside = MarginalScales(sampled.scales, distribution, now.held_prior)
+        tells = given.noise is None or given.noise[0] > 1
+        if sampled is None or not has_matrix(len(given.mean)) or not tells:
+            return given
+        beside = MarginalScales(sampled.scales, given, now.held_prior)
         try:
             mean, operator = beside.over(sampled.centre, sampled.width)
         except np.linalg.LinAlgError:
-            return distribution
-        if isinstance(distribution, NormalInverseGammaPrior):
-            return NormalInverseGammaPrior(operator, distribution.noise, mean)
-        marginal = GaussianPrior(operator, mean)
-        return marginal.as_expected() if distribution.by_expected else marginal
+            return given
+        if isinstance(given, NormalInverseGammaPrior):
+            return NormalInverseGammaPrior(operator, given.noise, mean)
+        found = GaussianPrior(operator, mean)
+        return found.as_expected() if given.by_expected else found
 
     @cached_property
     def held_prior(self) -> Distribution:

@@ -89,19 +89,19 @@ class Growth(NamedTuple):
         after.precision = self.vector(before.precision, precision)
         return after
 
-    def rows(self, rows: InMemory) -> InMemory:
-        """Rows with zeros in the new columns."""
-        n_rows, n_known = rows.n_rows, rows.n_known
-        if rows.n_features > self.n_before:  # they are there
-            return rows
-        parts = [rows.X[:, : self.n_before], None, rows.X[:, self.n_before :]]
-        if sparse.issparse(rows.X):
-            parts[1] = sparse.csr_array((n_rows, self.n_more), dtype=rows.X.dtype)
+    def rows(self, given: InMemory) -> InMemory:
+        """With zeros in the new columns."""
+        n_rows, n_known = given.n_rows, given.n_known
+        if given.n_features > self.n_before:  # they are there
+            return given
+        parts = [given.X[:, : self.n_before], None, given.X[:, self.n_before :]]
+        if sparse.issparse(given.X):
+            parts[1] = sparse.csr_array((n_rows, self.n_more), dtype=given.X.dtype)
             X: Any = sparse.csr_array(sparse.hstack(parts, format="csr"))
         else:
-            parts[1] = np.zeros((n_rows, self.n_more), rows.X.dtype)
+            parts[1] = np.zeros((n_rows, self.n_more), given.X.dtype)
             X = np.hstack(parts)
-        wider = InMemory.of(X, rows.y, rows.weight, rows.n_total, takes_sparse=True)
+        wider = InMemory.of(X, given.y, given.weight, given.n_total, takes_sparse=True)
         return replace(wider, n_known=n_known)
 
     def columns(self, columns: Columns) -> Columns:
@@ -143,10 +143,10 @@ def grown(stream: Stream, model: Predictor, hyperprior: Any, weak: Distribution)
 
     made: dict[int, Distribution] = {}  # which are one object stay one
 
-    def distribution(earlier: Distribution) -> Distribution:
-        if id(earlier) not in made:
-            made[id(earlier)] = growth.distribution(earlier, precision, unit, mean)
-        return made[id(earlier)]
+    def distribution(given: Distribution) -> Distribution:
+        if id(given) not in made:
+            made[id(given)] = growth.distribution(given, precision, unit, mean)
+        return made[id(given)]
 
     learned, asked_at = stream.learned, stream.asked_at
     groups = [len(getattr(each, "groups", None) or ()) for each in (stream.hyperprior, hyperprior)]

@@ -201,7 +201,7 @@ def _whitened_lbfgs(
     posterior: Posterior,
     theta: NDArray,
     curvature: Diag | Dense | None,
-    coordinates: Affine | None = None,
+    coordinates: Affine | None,
 ) -> Mode:
     """L-BFGS in whitened coordinates, where a gradient costs far less than a curvature.
 

@@ -78,9 +78,7 @@ def target_of(
     return chain_target or with_coordinates(density, sampled, path)
 
 
-def with_coordinates(
-    density: Density, sampled: Sampled, path: NormalPath | None = None
-) -> ChainTarget:
+def with_coordinates(density: Density, sampled: Sampled, path: NormalPath | None) -> ChainTarget:
     """Precisions as coordinates of the chains beside the parameters, which hardly depend on them.
 
     The coordinates follow normal distributions under several precisions where there is a `path`.
