@@ -82,7 +82,10 @@ class Engine:
     @property
     def n_chains(self) -> int:
         """Chains of all groups."""
-        return sum(len(state.theta) for state in self.states)
+        n_chains = 0
+        for state in self.states:
+            n_chains += len(state.theta)
+        return n_chains
 
     def under(self, posterior: Posterior) -> Posterior:
         """The posterior under the learned prior, if there is one."""
