@@ -417,7 +417,7 @@ def test_variances_of_shuffled_epochs():
 
 
 def test_divergence_of_a_prior_in_the_wrong_place():
-    """math/figures.md#figures-in-closed-form: left out of P, and gamma times in it."""
+    """math/stationary.md#the-prior-enters-once: left out of P, and gamma times in it."""
     eigenvalues = np.geomspace(500, 15_000, 6)
     fisher, M = np.diag(eigenvalues), np.diag(10 * eigenvalues)
 
