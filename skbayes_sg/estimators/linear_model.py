@@ -664,8 +664,8 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         `posterior_`, as after `compact`, which leaves out the kept rows. Units of columns and y,
         and a prior precision that is to be learned, are those of all rows so far: of linear
         regression after each chunk, else each time that rows, or those outside the largest class,
-        have grown by a tenth (math/streams.md#what-is-asked-again). Above 1,000 parameters the
-        precision of the posterior is a diagonal.
+        have grown by a tenth (math/streams.md#priors-that-depend-on-the-rows). Above 1,000
+        parameters the precision of the posterior is a diagonal.
 
         Parameters
         ----------

@@ -243,7 +243,7 @@ def of_information(posterior: Posterior, draws: NDArray, n: int) -> dict[str, fl
     ``E |grad log p|^2 = -E[laplacian of log p]`` for every smooth density (the information matrix
     test of White 1982). Stiff directions decide both sides. A step that is too wide there is seen
     although its errors in other directions cancel in the Stein ratio, and a few draws tell, as
-    chains forget the stiffest directions first (math/diagnostics.md#information).
+    chains forget the stiffest directions first (math/diagnostics.md#information-ratio).
 
     Parameters
     ----------
@@ -345,8 +345,8 @@ def of_least_known(posterior: Posterior, scales: Scales, theta: NDArray) -> dict
     Of coefficients whose precision is sampled. Where the prior alone knows a direction of them, the
     posterior there is a mixture over precisions, with tails as heavy as those of Student's t. Steps
     as long as a normal posterior allows draw lighter ones, and no identity of gradients tells, as
-    those are linear in the draws as the steps are (math/diagnostics.md#the-prior-alone). Columns of
-    one value, whose coefficients are held at zero, do not count.
+    those are linear in the draws as the steps are (math/diagnostics.md#directions-without-data).
+    Columns of one value, whose coefficients are held at zero, do not count.
     """
     curvature = posterior.expand(theta, FULL).curvature.dense()
     of_prior = posterior.prior.curvature(theta).dense()

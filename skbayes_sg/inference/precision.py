@@ -61,7 +61,7 @@ class Hyperprior:
     end about a thousandth of that, so that means exist also where a plane separates the classes.
     Those of groups in linear regression do not end: there they are the variance of the noise over
     that of a group's coefficients, which may be a million times as large, and rows bound all
-    coefficients (math/priors.md#where-the-factor-is-needed).
+    coefficients (math/priors.md#where-posterior-means-exist).
 
     Attributes
     ----------

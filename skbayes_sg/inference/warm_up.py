@@ -182,7 +182,7 @@ def _one_by_one(start: Start, scales: Scales) -> Start:
             why = "coefficients may fit all rows, with a noise of zero"
         # Under a horseshoe chains visit dozens of columns in the slab, and rows that may be
         # interpolated leave the noise open. There the posterior is several times narrower, and
-        # chains leave it only by shorter steps (math/priors.md#one-by-one).
+        # chains leave it only by shorter steps (math/priors.md#coordinates-by-coefficient).
         one = isinstance(scales, OnePrecision)
         accept = 0.9 if one or scales.has_heavy_tails else 0.8
         structure = "auto" if one else "diag"

@@ -12,7 +12,8 @@ coefficient in the spike is not centred, one that rows determine is centred, and
 moves from one to the other as its scale grows (partially non-centred parametrisations, Papaspilio-
 poulos, Roberts & Skold 2007). Any k and b are right, since chains move on the density of v and the
 hyperparameters; good ones make it nearly that of independent standard normal numbers. They are
-taken at the mean of the points that chains have been to (math/priors.md#one-by-one).
+taken at the mean of the points that chains have been to
+(math/priors.md#coordinates-by-coefficient).
 """
 
 from __future__ import annotations
@@ -281,7 +282,7 @@ class OneByOneTarget(Target):
         Prior precisions stay the same in units of y. So likelihood and volume cancel, those of
         other models than the normal one nearly, and the prior alone says how far a chain goes
         towards coefficients that interpolate the rows. Trajectories hardly go there: in units of a
-        noise that vanishes it is infinitely far (math/priors.md#one-by-one).
+        noise that vanishes it is infinitely far (math/priors.md#coordinates-by-coefficient).
         """
         point, (X, y, *_), model = self._point(theta), self._rows, self.posterior.predictor
         variance, inverse, rank = self._interpolation

@@ -149,7 +149,7 @@ class PreconditionedSampler(Sampler):
     def restart(self, state: State, target: Target) -> None:
         """Forget averages from far out, by the square root of their number of minibatches.
 
-        So they soon lose their weight (math/gradient_noise.md#scores-from-far-away).
+        So they soon lose their weight (math/gradient_noise.md#scores-during-burn-in).
         Averages along Kronecker eigenvectors start anew, along new eigenvectors. With `kappa` the
         user says how fast averages forget.
         """
