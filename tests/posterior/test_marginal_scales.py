@@ -67,6 +67,27 @@ def test_what_is_known_of_groups_sums_to_what_is_known():
     np.testing.assert_allclose(known.sum(), (1 - 2.0 * covariance).sum(), rtol=1e-9)
 
 
+def test_precisions_that_are_known_give_the_posterior_under_them():
+    """The intercept too, which no precision shrinks, and which goes with coefficients here."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 4)) + [4.0, -3.0, 0.0, 2.0]
+    y = 5.0 + X @ [1.0, -1.0, 0.5, 0.2] + rng.standard_normal(30)
+    model = Linear(4, True, 1.5, (1.0, 1.0))
+    scales = Groups(np.arange(4), np.array([0, 0, 1, 1]), ["a", "b"], 0.7)
+
+    def under(precision):
+        prior = model.prior(np.append(precision, np.full(model.dim - 4, 0.01)))
+        posterior = Posterior.of(model, X, y).with_prior(prior)
+        return prior, known_at(posterior, expanded_twice(posterior, model.guess(y, None)))
+
+    prior, distribution = under(np.full(4, 2.0))
+    eta = np.array([0.3, -0.8])
+    mean, precision = MarginalScales(scales, distribution, prior).over(eta, np.full(2, 1e-9))
+    _, expected = under(np.exp(scales.log_precisions(eta[None])[0])[scales.group])
+    np.testing.assert_allclose(mean, expected.mean, rtol=1e-6)
+    np.testing.assert_allclose(precision.dense(), expected.operator.dense(), rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("noise_variance", [None, 1.5])
 def test_the_density_in_units_of_the_noise_has_its_gradient(noise_variance):
     """Far from the prior mean too, which moves with the noise there."""

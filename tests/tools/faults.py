@@ -2005,14 +2005,14 @@ FAULTS = [
         "_NARROW = 0.1",
         "_NARROW = 3.0",
         "wide predictors are taken as normal",
-        "estimators/test_mixture_quantiles.py -k narrow",
+        "estimators/test_mixture_quantiles.py -k are_the_levels",
     ),
     Fault(
         "posterior/marginal_scales.py",
         "centre[others] -= self._tied @ mean",
         "centre[others] += self._tied @ mean",
         "what is not shrunken moves to the other side",
-        "posterior/test_marginal_scales.py -k far_from_zero",
+        "posterior/test_marginal_scales.py -k that_are_known",
     ),
     Fault(
         "posterior/marginal_scales.py",
@@ -2110,7 +2110,7 @@ FAULTS = [
         "n_steps + engine.length.burn_in",
         "engine.length.burn_in",
         "a long warm-up is announced by its burn-in alone",
-        "inference -k announced",
+        "promises/test_promises.py -k long_warm_up",
     ),
     Fault(
         "inspection/pipelines.py",
