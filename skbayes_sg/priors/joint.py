@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
+from scipy.special import ndtr
 
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.coordinates import Whitened
@@ -31,6 +32,8 @@ from skbayes_sg.priors.base import Prior
 from skbayes_sg.priors.scales import Precisions, Scales
 
 _WIDEST = 6.0  # of a log precision given its coefficients
+_AWAY = np.linspace(-8.0, 24.0, 641)  # of log precisions from where they are about
+_ROUNDING = 1e-9  # of a variance beside that under the prior alone
 
 
 class JointPrior:
@@ -157,6 +160,33 @@ class IntegratedJoint(JointPrior):
         squares, spread = self.distances(u)[0] ** 2, self.root**2 * variances[None]
         variance = self.summed(4 * squares * spread + 2 * spread**2)
         return (variance / self.summed(squares + spread) ** 2)[0]
+
+    def share_near_zero(self, u: NDArray, variances: NDArray) -> NDArray:
+        """Share of each log precision more than three widths above its median, (groups,).
+
+        There all coefficients of the group are next to zero. The sum of squares of many, of each of
+        which the rows say little, is certain under any one precision, but not over all of them.
+        Terms of Q whose roots are normal under lambda_0, around y with variances v, leave the log
+        precision the log density
+
+            log p(ell) + n ell / 2 - sum [log(1 + d v) + d y^2 / (1 + d v)] / 2,
+            d = lambda - lambda_0
+
+        A width is the distance of the median from the quantile one normal deviation below it.
+        """
+        roots, spread = self.distances(u)[0][0], self.root**2 * variances
+        share = np.empty(len(self.at))
+        for k, (at, n) in enumerate(zip(self.at, self.scales.sizes, strict=True)):
+            own = (self._group == k) & (self.root > 0)
+            ell = np.log(at) + _AWAY
+            more = (np.exp(ell) - at)[:, None]
+            grown = np.maximum(1 + more * spread[own], _ROUNDING)
+            of_rows = np.log(grown) + more * roots[own] ** 2 / grown
+            value = self.scales.log_hyperprior(ell[:, None]) + 0.5 * (n * ell - of_rows.sum(axis=1))
+            below = np.cumsum(np.exp(value - value.max()))
+            median, low = np.interp([0.5, ndtr(-1.0)], below / below[-1], ell)
+            share[k] = 1 - np.interp(median + 3 * (median - low), ell, below / below[-1])
+        return share
 
     def funnels(self, u: NDArray, variances: NDArray) -> NDArray:
         """What each precision takes from the curvature at u (1, D): factors of it, (groups, D).

@@ -70,7 +70,7 @@ def test_what_is_known_of_groups_sums_to_what_is_known():
 def test_precisions_that_are_known_give_the_posterior_under_them():
     """The intercept too, which no precision shrinks, and which goes with coefficients here."""
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((30, 4)) + [4.0, -3.0, 0.0, 2.0]
+    X = rng.standard_normal((30, 4)) + np.array([4.0, -3.0, 0.0, 2.0])
     y = 5.0 + X @ [1.0, -1.0, 0.5, 0.2] + rng.standard_normal(30)
     model = Linear(4, True, 1.5, (1.0, 1.0))
     scales = Groups(np.arange(4), np.array([0, 0, 1, 1]), ["a", "b"], 0.7)

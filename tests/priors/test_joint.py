@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from skbayes_sg.linalg import Dense
 from skbayes_sg.linalg.coordinates import Whitened
+from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.priors import GaussianPrior, Horseshoe, NormalInverseGammaPrior, StudentT
 from skbayes_sg.priors.joint import IntegratedJoint, JointPrior
 from skbayes_sg.priors.scales import Groups, OnePrecision
@@ -133,3 +135,30 @@ def test_a_sum_of_squares_is_as_vague_as_its_normal_draws(seed):
     z = 2.0 / 0.5
     assert found[1] == pytest.approx((4 * z**2 + 2) / (z**2 + 1) ** 2)
     assert found[1] < 0.25 < 1.5 < found[2]
+
+
+def test_the_share_of_a_precision_whose_coefficients_are_next_to_zero():
+    """Of many that are hardly known each, of some that are known, of one: by their evidence."""
+    rng = np.random.default_rng(5)
+    group = np.repeat([0, 1, 2], [20, 20, 1])
+    z = np.concatenate([1.2 * rng.standard_normal(20), 6 * rng.standard_normal(20), [5.0]])
+    scales = Groups(np.arange(41), group, list("abc"), 0.7)
+    unit, lam = rng.uniform(0.5, 2.0, 41), np.array([1.5, 0.05, 0.1])
+    given = GaussianPrior(lam[group] * unit, np.zeros(41), unit)
+    sd = 1 / np.sqrt(unit + given.precision)  # one row tells as much as lambda = 1
+    mean = z * unit / (unit + given.precision) / np.sqrt(unit)
+    joint = IntegratedJoint(scales, given)
+    found = joint.share_near_zero(mean[None], sd**2)
+
+    beside = GaussianPrior(Dense(np.diag(sd**-2)), mean)
+    marginal, ell = MarginalScales(scales, beside, given), np.linspace(-8, 20, 281)
+    for k in range(3):
+        eta = np.where(np.arange(3) == k, ell[:, None], np.log(lam))
+        value = np.array([marginal.log_density(each)[0] for each in eta])
+        share = np.exp(value - value.max())
+        share /= share.sum()
+        low, median = np.interp([0.158655, 0.5], share.cumsum(), ell)
+        expected = share[ell > 4 * median - 3 * low].sum()
+        assert found[k] == pytest.approx(expected, rel=0.05, abs=1e-3)
+    assert found[0] > 0.02
+    assert (found[1:] < 0.002).all()

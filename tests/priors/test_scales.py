@@ -10,7 +10,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+)
 from skbayes_sg.diagnostics import ess_bulk
 from skbayes_sg.estimators.coefficient_prior import column_groups
 from skbayes_sg.priors import Horseshoe, StudentT
@@ -119,6 +123,22 @@ def test_levels_of_a_factor_are_random_intercepts(seed):
     prior_sd = model.to_arviz()["posterior"]["prior_sd"]
     assert prior_sd.coords["group"].values.tolist() == ["slopes", "city"]
     assert float(prior_sd[..., 1].mean()) == pytest.approx(table.loc["city", "mean"])
+
+
+@pytest.mark.slow
+def test_levels_that_may_all_be_alike_have_a_long_tail_of_precisions(seed):
+    """Beside HMC, in whose coordinates the precision is one."""
+    rng, level = np.random.default_rng(seed), np.arange(240) % 12
+    y = rng.poisson(np.exp(1 + np.linspace(-0.2, 0.2, 12)[level]))
+    given = {"prior_groups": {"level": range(12)}, "random_state": 0}
+    chosen, reference = (
+        BayesianPoissonRegressor(sampler, n_draws=n_draws, **given).fit(np.eye(12)[level], y)
+        for sampler, n_draws in ((None, 100), ("hmc", 300))
+    )
+    far = np.quantile(reference.prior_precision_draws_, 0.95)
+    share = np.mean(chosen.prior_precision_draws_ > far)
+    n_effective = ess_bulk((chosen.prior_precision_draws_ > far).astype(float))[0]
+    assert abs(share - 0.05) < CERTAIN * np.sqrt(0.05 * 0.95 / n_effective)
 
 
 @pytest.mark.parametrize("noise_variance", [None, 3000.0])
