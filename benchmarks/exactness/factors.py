@@ -73,8 +73,8 @@ def simulated(family: str, rng: np.random.Generator) -> tuple[pd.DataFrame, NDAr
 
 def predictors(model, rows: pd.DataFrame) -> NDArray:
     """Draws of the linear predictors, (draws, rows)."""
-    fitted, X, draws, *_ = model._to_predict(rows, None, np.float64, every=True)
-    return fitted.etas(draws, X)[:, 0]
+    fitted, X, draws, _ = model._to_predict(rows, None, np.float64, every=True)
+    return fitted.etas(draws.flat, X)[:, 0]
 
 
 def covered(draws: NDArray, truth: NDArray) -> float:

@@ -516,8 +516,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         dtype: Any = None,
         every: bool = False,
         average: bool = False,
-    ) -> tuple[Any, Any, NDArray, NDArray, np.dtype]:
-        """The model, rows, draws and weights of a prediction, and the dtype of X.
+    ) -> tuple[Any, Any, Draws, np.dtype]:
+        """The model, rows and draws of a prediction, these as of one chain, and the dtype of X.
 
         The rows have offsets as last columns, and effects of new levels may have made model, rows
         and draws larger. They are in double precision where offsets may be far from zero. The draws
@@ -543,8 +543,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             warnings_of(self._tallies, self._no_factors, self.new_levels)
         new_levels = new_levels_of(self, X, new) if self._levels else []
         if new_levels:
-            return *with_new_levels(self, X, draws, numbers, new_levels), weights, of_rows
-        return self.model_, X, draws, weights, of_rows
+            model, X, draws = with_new_levels(self, X, draws, numbers, new_levels)
+            return model, X, Draws(draws[None], weights), of_rows
+        return self.model_, X, Draws(draws[None], weights), of_rows
 
     def _with_new_levels(
         self, rows: Any, X: Any, draws: NDArray, numbers: Any

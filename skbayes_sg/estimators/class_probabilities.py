@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import of_blocks, row_blocks
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models import Model
@@ -26,27 +27,28 @@ _SURE = 1e-3  # of a class: below, one less a probability has lost digits in sin
 BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
 
 
-def averaged(model: Any, X, draws: NDArray, weights: NDArray, single: bool = True) -> NDArray:
+def averaged(model: Any, X, draws: Draws, single: bool = True) -> NDArray:
     """Averaged probabilities of rows, (n_rows, n_classes), blocks of rows in threads.
 
     `single`: whether rows in double precision may be multiplied in single precision, which is twice
     as fast, where they are many and no probability changes by more than about a millionth.
     """
+    theta, weights = draws.flat, draws.flat_weights
     if single:
         # parameters beside coefficients are exponents
         linear = model.fixed_inputs and model.shapes.keys() <= {"coef", "intercept"}
         single = (
             linear
-            and are_many(model, X, draws)
+            and are_many(model, X, theta)
             and X.dtype == np.float64
             and not model.keeps_sparse(X)
         )
-    in_single = draws.astype(np.float32) if single else draws
+    in_single = theta.astype(np.float32) if single else theta
     square = np.square(in_single).mean(axis=0) if single else None
 
     def of_part(some: Any) -> NDArray:
         if square is None:
-            return _averaged(model, some, draws, weights)
+            return _averaged(model, some, theta, weights)
         with np.errstate(over="ignore", invalid="ignore"):
             rounded = dense(some).astype(np.float32)
             largest = np.full_like(rounded[:1], max(rounded.max(), -rounded.min()))
@@ -54,17 +56,17 @@ def averaged(model: Any, X, draws: NDArray, weights: NDArray, single: bool = Tru
             sizes = (model.size_of_terms(square, rows).max() for rows in (largest, rounded))
             precise = any(size <= _SIZE for size in sizes)
         if not precise:
-            return _averaged(model, some, draws, weights)
+            return _averaged(model, some, theta, weights)
         found = _averaged(model, rounded, in_single, weights)
         if found.shape[1] == 1:  # the probability of the other class is what is left
             (sure,) = np.nonzero(found[:, 0] > 1 - _SURE)
             if len(sure):
-                found[sure] = _averaged(model, some[sure], draws, weights)
+                found[sure] = _averaged(model, some[sure], theta, weights)
         return found
 
     step = _draws_at_a_time(model, in_single.dtype if single else X.dtype)
     # as many numbers in a part under a few draws
-    part = _SPARSE_ROWS if model.keeps_sparse(X) else _BLOCK_ROWS * max(1, step // len(draws))
+    part = _SPARSE_ROWS if model.keeps_sparse(X) else _BLOCK_ROWS * max(1, step // len(theta))
 
     def of_block(rows: slice) -> NDArray:
         some = X[rows]
@@ -94,13 +96,13 @@ def _draws_at_a_time(model: Any, dtype: np.dtype) -> int:
     return max(1, BLOCK_BYTES // (_BLOCK_ROWS * model.widest * dtype.itemsize))
 
 
-def log_averaged(model: Any, X, draws: NDArray, weights: NDArray) -> NDArray:
+def log_averaged(model: Any, X, draws: Draws) -> NDArray:
     """Logarithms of averaged probabilities, finite also where these round to 0."""
-    proba, least = averaged(model, X, draws, weights), np.sqrt(np.finfo(X.dtype).eps)
+    proba, least = averaged(model, X, draws), np.sqrt(np.finfo(X.dtype).eps)
     log_proba = np.log(np.maximum(proba, least))
     # below `least`, 1 - p has lost half of its digits; at most log(least) keeps the order
     tail = rows_below(proba, least)
-    exact = np.minimum(log_average(model, X[tail], draws, weights), np.log(least))
+    exact = np.minimum(log_average(model, X[tail], draws), np.log(least))
     log_proba[tail] = np.where(proba[tail] < least, exact, log_proba[tail])
     return log_proba
 
@@ -113,13 +115,14 @@ def rows_below(proba: NDArray, least: float) -> NDArray:
     return np.unique(np.nonzero(proba < least)[0])
 
 
-def log_average(model: Classification, X, draws: NDArray, weights: NDArray) -> NDArray:
+def log_average(model: Classification, X, draws: Draws) -> NDArray:
     """Logarithms of averaged probabilities that no rounding touches, (n_rows, n_classes)."""
+    theta, weights = draws.flat, draws.flat_weights
     found = np.empty((X.shape[0], model.n_classes))
-    for rows in row_blocks(len(found), 8 * len(draws) * model.n_classes, 16 * BLOCK_BYTES):
+    for rows in row_blocks(len(found), 8 * len(theta) * model.n_classes, 16 * BLOCK_BYTES):
         some = X[rows] if model.keeps_sparse(X) else dense(X[rows])
-        parts = row_blocks(len(draws), draws.shape[1], elements_at_a_time())
-        each = np.concatenate([model.log_predict(draws[part], some) for part in parts])
+        parts = row_blocks(len(theta), theta.shape[1], elements_at_a_time())
+        each = np.concatenate([model.log_predict(theta[part], some) for part in parts])
         largest = each.max(axis=0)
         each -= largest
         np.exp(each, out=each)

@@ -17,7 +17,6 @@ from skbayes_sg.bases import ClassifierMixin
 from skbayes_sg.data import InMemory, at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, known_columns, with_known
 from skbayes_sg.data.rows import row_blocks
-from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
@@ -259,22 +258,22 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             Columns in the order of `classes_`. Of float32 rows this and all other predictions are
             float32. For a dask collection they are lazy dask arrays.
         """
-        model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
-        proba = averaged(model, X, draws, weights)
+        model, X, draws, _ = self._to_predict(X, offset, average=True)
+        proba = averaged(model, X, draws)
         of_dtype = np.finfo(X.dtype)
         least = tiny = of_dtype.tiny  # none is rounded to 0
-        if not are_many(model, X, draws):
+        if not are_many(model, X, draws.flat):
             least = tiny**0.9 / of_dtype.eps  # below, the least number of a softmax counts
         tail = rows_below(proba, least)
-        exact = np.maximum(np.exp(log_average(model, X[tail], draws, weights)), tiny)
+        exact = np.maximum(np.exp(log_average(model, X[tail], draws)), tiny)
         proba[tail] = np.where(proba[tail] < least, exact, proba[tail])
         return proba.astype(X.dtype, copy=False)
 
     @in_blocks()
     def predict_log_proba(self, X, *, offset=None) -> NDArray:
         """Logarithm of `predict_proba`, finite also where a probability rounds to 0."""
-        model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
-        return log_averaged(model, X, draws, weights).astype(X.dtype, copy=False)
+        model, X, draws, _ = self._to_predict(X, offset, average=True)
+        return log_averaged(model, X, draws).astype(X.dtype, copy=False)
 
     @in_blocks()
     def decision_function(self, X, *, offset=None) -> NDArray:
@@ -309,8 +308,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         >>> bool(np.allclose(1 / (1 + np.exp(-score)), p))
         True
         """
-        model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
-        log_proba = log_averaged(model, X, draws, weights)
+        model, X, draws, _ = self._to_predict(X, offset, average=True)
+        log_proba = log_averaged(model, X, draws)
         score = log_proba[:, 1] - log_proba[:, 0] if len(self.classes_) == 2 else log_proba
         return score.astype(X.dtype, copy=False)
 
@@ -345,18 +344,18 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
             blocks of them, with one Generator as `random_state`.
         """
         require_choice("kind", kind, ("observation", "mean"))
-        model, X, draws, weights, _ = self._to_predict(X, offset)
-        draws = Draws(draws[None], weights).resampled(len(weights)).flat
+        model, X, draws, _ = self._to_predict(X, offset)
+        theta = draws.resampled(len(draws.weights)).flat
         rng = np.random.default_rng(random_state)
-        shape = len(draws), X.shape[0]
+        shape = len(theta), X.shape[0]
         if kind == "mean":
             proba = np.empty((*shape, len(self.classes_)), X.dtype)
-            for rows, p in probabilities(model, X, draws):
+            for rows, p in probabilities(model, X, theta):
                 proba[:, rows] = p.transpose(0, 2, 1)
             return proba
         labels = np.empty(shape, self.classes_.dtype)
-        for rows, p in probabilities(model, X, draws):
-            u = rng.random((len(draws), 1, p.shape[2]))
+        for rows, p in probabilities(model, X, theta):
+            u = rng.random((len(theta), 1, p.shape[2]))
             # of the last class is what is left
             labels[:, rows] = self.classes_[(u > np.cumsum(p[:, :-1], axis=1)).sum(axis=1)]
         return labels
@@ -405,12 +404,12 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         """
         require_level(level)
         require_choice("kind", kind, ("mean",))
-        model, X, draws, weights, _ = self._to_predict(X, offset)
+        model, X, draws, _ = self._to_predict(X, offset)
         n_outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         ends = np.empty((X.shape[0], n_outputs, 2))
-        for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws), BLOCK_BYTES):
-            p = under_each(model, X[rows], draws)
-            quantiles = Draws(p.reshape(1, len(p), -1), weights).quantile(ends_of(level))
+        for rows in row_blocks(X.shape[0], X.dtype.itemsize * len(draws.flat), BLOCK_BYTES):
+            p = under_each(model, X[rows], draws.flat)
+            quantiles = draws.of(p.reshape(1, len(p), -1)).quantile(ends_of(level))
             ends[rows] = quantiles.reshape(2, *p.shape[1:]).T
         if n_outputs == 1:
             ends = np.concatenate([1.0 - ends[..., ::-1], ends], axis=1)
@@ -437,10 +436,11 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         at a temperature below 1, and those of relu units at any, are often so
         (networks.md#far-from-the-training-data). Check the range of the columns beside it.
         """
-        model, X, draws, weights, _ = self._to_predict(X, offset, average=True)
+        model, X, draws, _ = self._to_predict(X, offset, average=True)
+        weights = draws.flat_weights
         total, aleatoric = np.empty(X.shape[0]), np.empty(X.shape[0])
         error = np.empty((X.shape[0], len(self.classes_)))
-        for rows, p in probabilities(model, X, draws):
+        for rows, p in probabilities(model, X, draws.flat):
             mean = np.tensordot(weights, p, axes=1)
             mean /= mean.sum(axis=0)  # which is 1 but for rounding; the entropy of more is negative
             total[rows] = entr(mean).sum(axis=0)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from skbayes_sg.data import InMemory
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.estimators.class_probabilities import averaged
 from skbayes_sg.estimators.mixture_predictions import mixture_moments
@@ -115,8 +116,8 @@ def _spaced(n: int, k: int) -> NDArray:
 
 def _averages(model: Any, X: NDArray, draws: NDArray) -> NDArray:
     """Probabilities of classes, (classes, n), or mean and standard deviation of y, (2, n)."""
-    weights = np.full(len(draws), 1 / len(draws))
+    alike = Draws.equal(draws[None])
     if not isinstance(model, Response):
-        return averaged(model, X, draws, weights).T
+        return averaged(model, X, alike).T
     outputs = model.outputs(draws, X.astype(np.float64, copy=False))
-    return np.stack(mixture_moments(model, outputs, weights))
+    return np.stack(mixture_moments(model, outputs, alike.weights))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from skbayes_sg.data import row_blocks
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.base import Response
@@ -25,8 +26,8 @@ class Mixture(NamedTuple):
 
     model: Any
     X: Any
-    draws: NDArray
-    weights: NDArray
+    draws: Draws
+    """as of one chain"""
     dtype: np.dtype
     """of the rows that were given, which are now in double precision where offsets need it"""
 
@@ -45,7 +46,8 @@ def mixture_means(mixture: Mixture) -> tuple[NDArray, NDArray]:
     Rows that were given in single precision are multiplied in it where that moves no mean by more
     than is rounded away (`is_held`).
     """
-    model, X, draws, weights, dtype = mixture
+    model, X, _, dtype = mixture
+    draws, weights = mixture.draws.flat, mixture.draws.flat_weights
     middle, in_single, square = (weights @ draws)[None], None, np.zeros(0)
     if model.has_linear_mean:
         draws, weights = middle, np.ones(1)

@@ -92,7 +92,8 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
     that is no function of one predictor. Where few rows stand, those that do agree by chance, and
     are searched for again like the others.
     """
-    model, X, draws, weights, _ = mixture
+    model, X, _, _ = mixture
+    draws, weights = mixture.draws.flat, mixture.draws.flat_weights
     stages, n_levels = _stages(model), len(levels)
     if not stages:  # a row of several responses has as many mixtures
         parts = list[tuple[NDArray, NDArray]]()
@@ -136,7 +137,8 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
 
 def _are_narrow(mixture: Mixture) -> NDArray:
     """Whether the predictor of a row moves its mean by little of the width of y, (n,)."""
-    model, X, draws, weights, _ = mixture
+    model, X, _, _ = mixture
+    draws, weights = mixture.draws.flat, mixture.draws.flat_weights
     middle, columns = weights @ draws, model.columns()[0]
     root = _root((draws - middle)[:, columns], weights)
     found = list[NDArray]()
@@ -172,8 +174,8 @@ def _stages(model: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 def _shared(mixture: Mixture) -> NDArray:
     """Draws of the d parameters that all rows share, (draws, d)."""
-    model, _, draws, _, _ = mixture
-    return draws[:, draws.shape[1] - _n_shared(model) :]
+    draws = mixture.draws.flat
+    return draws[:, draws.shape[1] - _n_shared(mixture.model) :]
 
 
 def _n_shared(model: Predictor) -> int:
@@ -183,7 +185,8 @@ def _n_shared(model: Predictor) -> int:
 
 def _all_draws(mixture: Mixture) -> Rule:
     """The rule whose nodes are the draws."""
-    model, X, draws, weights, _ = mixture
+    model, X, _, _ = mixture
+    draws, weights = mixture.draws.flat, mixture.draws.flat_weights
     outputs = np.concatenate(list(outputs_of(model, X, draws)), axis=-1)
     return Rule(outputs, np.broadcast_to(weights[:, None], (len(draws), outputs.shape[-1])))
 
@@ -195,8 +198,8 @@ def _rules(
 
     `normal`: whether predictors given the shared parameters are taken as such.
     """
-    model, X, draws, _, _ = mixture
-    coef = draws[:, model.columns()[0]]
+    model, X, draws, _ = mixture
+    coef = draws.flat[:, model.columns()[0]]
     of_groups = list[Given]()
     for group in groups:
         of, share = group.draws, group.draw_weights

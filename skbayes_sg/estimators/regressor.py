@@ -14,7 +14,6 @@ from sklearn.utils import column_or_1d
 from skbayes_sg.bases import RegressorMixin
 from skbayes_sg.data import at_hand
 from skbayes_sg.data.row_metadata import RowMetadata, offset_of
-from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
     all_or_nothing,
@@ -349,12 +348,12 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         True
         """
         require_choice("kind", kind, ("observation", "mean"))
-        model, X, draws, weights, dtype = self._mixture(X, offset, exposure)
-        draws = Draws(draws[None], weights).resampled(len(weights)).flat
+        model, X, draws, dtype = self._mixture(X, offset, exposure)
+        theta = draws.resampled(len(draws.weights)).flat
         rng = np.random.default_rng(random_state)
         n_columns = X.shape[0] * getattr(model, "n_responses", 1)
-        values, stop = np.empty((len(draws), n_columns), dtype), 0
-        for outputs in outputs_of(model, X, draws):
+        values, stop = np.empty((len(theta), n_columns), dtype), 0
+        for outputs in outputs_of(model, X, theta):
             block = model.draw(outputs, rng) if kind == "observation" else model.mean(outputs)
             start, stop = stop, stop + block.shape[1]
             with np.errstate(over="ignore"):
@@ -363,13 +362,13 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
                     before, values = values[:, :start], np.empty(values.shape)
                     rounded, values[:, :start] = block, before
             values[:, start:stop] = rounded
-        return values if n_columns == X.shape[0] else values.reshape(len(draws), X.shape[0], -1)
+        return values if n_columns == X.shape[0] else values.reshape(len(theta), X.shape[0], -1)
 
     def _cumulants(self, X, *, offset=None, exposure=None) -> Iterator[NDArray]:
         """Cumulants of y in blocks of rows, by the draws of `predict_draws`: (4, draws, n, k)."""
-        model, X, draws, weights, _ = self._mixture(X, offset, exposure)
-        draws = Draws(draws[None], weights).resampled(len(weights)).flat
-        for outputs in outputs_of(model, X, draws, _IN_CACHE):
+        model, X, draws, _ = self._mixture(X, offset, exposure)
+        theta = draws.resampled(len(draws.weights)).flat
+        for outputs in outputs_of(model, X, theta, _IN_CACHE):
             with np.errstate(over="ignore"):
                 cumulants = model.cumulants(outputs)
             yield cumulants.reshape(*cumulants.shape[:2], -1, getattr(model, "n_responses", 1))
@@ -377,10 +376,9 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     def _mixture(self, X, offset, exposure, average: bool = False) -> Mixture:
         """Distributions of y under the draws that count, or a few that have their averages."""
         offset = offset_of(offset, exposure, self._family.log_link, X)
-        model, X, draws, weights, dtype = self._to_predict(X, offset, np.float64, average=average)
-        if not weights.all():  # a mean may be infinite, and 0 times that is not 0
-            draws, weights = draws[weights > 0], weights[weights > 0]
-        return Mixture(model, X, draws, weights, dtype)
+        model, X, draws, dtype = self._to_predict(X, offset, np.float64, average=average)
+        # a mean may be infinite, and 0 times that is not 0
+        return Mixture(model, X, draws.counting(), dtype)
 
     def _moments(self, mixture: Mixture, return_std: bool) -> tuple[NDArray, ...]:
         """Mean of y, its standard deviation if asked, and a spread that roundings are small to."""
@@ -391,9 +389,10 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
                 ends = self._quantiles(mixture, ends_of(_CENTRAL), "observation")[0]
                 sd = np.diff(ends)[..., 0] / np.ptp(ndtri(ends_of(_CENTRAL)))
             return mean, sd, spread
-        model, X, draws, weights, _ = mixture
+        model, X, draws, _ = mixture
+        weights = draws.flat_weights
         blocks = [
-            mixture_moments(model, outputs, weights) for outputs in outputs_of(model, X, draws)
+            mixture_moments(model, outputs, weights) for outputs in outputs_of(model, X, draws.flat)
         ]
         mean, sd = (self._of_rows(list(figure)) for figure in zip(*blocks, strict=True))
         return mean, sd, sd
@@ -403,12 +402,12 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         if kind == "observation":
             ends, width = mixture_quantiles(mixture, q)
             return self._of_rows([ends]), self._of_rows([width])
-        model, X, draws, weights, _ = mixture
+        model, X, draws, _ = mixture
         parts = []
         with np.errstate(over="ignore", invalid="ignore"):
-            for outputs in outputs_of(model, X, draws):
+            for outputs in outputs_of(model, X, draws.flat):
                 means = model.mean(outputs)
-                parts.append((Draws(means[None], weights).quantile(q).T, means.std(axis=0)))
+                parts.append((draws.of(means[None]).quantile(q).T, means.std(axis=0)))
         return tuple(self._of_rows(list(figure)) for figure in zip(*parts, strict=True))
 
     def _of_rows(self, parts: list[NDArray]) -> NDArray:

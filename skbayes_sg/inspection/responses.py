@@ -63,9 +63,10 @@ def under_draws(
         block = frames.take(X, rows)
         block = block if before is None else before.transform(block)
         block_offset = offsets[rows] if offsets is not None and offsets.ndim else offsets
-        fitted, block, flat, *_ = estimator._to_predict(block, block_offset, np.float64, every=True)
-        of_chains = flat.reshape(*estimator.draws_.shape[:2], -1)[:, kept]
-        flat, block = of_chains.reshape(-1, flat.shape[1]), block.astype(np.float64, copy=False)
+        fitted, block, every, _ = estimator._to_predict(block, block_offset, np.float64, every=True)
+        of_chains = every.flat.reshape(*estimator.draws_.shape[:2], -1)[:, kept]
+        flat = of_chains.reshape(-1, of_chains.shape[-1])
+        block = block.astype(np.float64, copy=False)
         n_parts = 1 + len(rows) * len(flat) * fitted.widest // elements_at_a_time()
         parts = np.array_split(np.arange(len(rows)), min(len(rows), n_parts))
         of_part = partial(_expected, fitted, flat, block)

@@ -6,6 +6,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from skbayes_sg import BayesianLogisticRegression
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.estimators import class_probabilities
 from skbayes_sg.estimators.class_probabilities import averaged, log_averaged
 from skbayes_sg.models import Ordinal, Softmax
@@ -22,7 +23,7 @@ def rows_and_draws(seed, n_classes, size=1.0, offset=False):
     rng = np.random.default_rng(seed)
     X = rng.normal(0, size, (ROWS, 6 + offset * (1 if n_classes == 2 else n_classes)))
     model = Softmax(6, n_classes)
-    return model, X, rng.normal(0, 0.4, (DRAWS, model.dim)), np.full(DRAWS, 1 / DRAWS)
+    return model, X, Draws.equal(rng.normal(0, 0.4, (1, DRAWS, model.dim)))
 
 
 @pytest.mark.parametrize("offset", [False, True], ids=["", "offset"])
@@ -38,27 +39,30 @@ def test_probabilities_are_off_by_a_millionth_at_most(n_classes, size, offset, s
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_terms_that_cancel_are_added_in_double_precision(n_classes, seed):
-    model, X, draws, weights = rows_and_draws(seed, n_classes)
-    model_of, at = model.unpack(np.arange(model.dim)[None]), np.zeros(len(draws))
+    model, X, draws = rows_and_draws(seed, n_classes)
+    theta = draws.flat
+    model_of, at = model.unpack(np.arange(model.dim)[None]), np.zeros(len(theta))
     far = 2.0**20  # of the first column; the intercepts bring the logits back
     X[:, 0] += far
     for k in range(model.n_logits):
         coef, intercept = model_of["coef"][0, k, 0], model_of["intercept"][0, k]
-        draws[:, intercept] = at - far * draws[:, coef]
-    exact = averaged(model, X, draws, weights, single=False)
-    np.testing.assert_allclose(averaged(model, X, draws, weights), exact, atol=1e-8)
+        theta[:, intercept] = at - far * theta[:, coef]
+    exact = averaged(model, X, draws, single=False)
+    np.testing.assert_allclose(averaged(model, X, draws), exact, atol=1e-8)
     # and in single precision they would be lost
-    lost = averaged(model, X.astype(np.float32), draws.astype(np.float32), weights)
+    in_single = draws.of(draws.values.astype(np.float32))
+    lost = averaged(model, X.astype(np.float32), in_single)
     assert np.abs(lost - exact).max() > 1e-3
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_small_probabilities_keep_their_digits(sign, seed):
     """Of either class, also where the other one is sure."""
-    model, X, draws, weights = rows_and_draws(seed, 2)
-    draws[:, -1] += 12 * sign
-    found = averaged(model, X, draws, weights)
-    exact = expit(-sign * (X @ draws[:, :6].T + draws[:, 6])).mean(axis=1)
+    model, X, draws = rows_and_draws(seed, 2)
+    theta = draws.flat
+    theta[:, -1] += 12 * sign
+    found = averaged(model, X, draws)
+    exact = expit(-sign * (X @ theta[:, :6].T + theta[:, 6])).mean(axis=1)
     small = found[:, 0 if sign == 1 else 1]
     assert exact.min() < 1e-4
     np.testing.assert_allclose(small, exact, rtol=2e-4)
@@ -74,11 +78,11 @@ def test_logarithms_are_those_of_probabilities(n_classes, seed):
 
 
 def test_models_of_thresholds_are_in_double_precision(seed):
-    _, X, _, weights = rows_and_draws(seed, 3)
+    _, X, _ = rows_and_draws(seed, 3)
     model = Ordinal(6, np.arange(4))
-    draws = np.random.default_rng(seed).normal(0, 0.4, (DRAWS, model.dim))
-    exact = averaged(model, X, draws, weights, single=False)
-    np.testing.assert_allclose(averaged(model, X, draws, weights), exact, rtol=1e-12)
+    draws = Draws.equal(np.random.default_rng(seed).normal(0, 0.4, (1, DRAWS, model.dim)))
+    exact = averaged(model, X, draws, single=False)
+    np.testing.assert_allclose(averaged(model, X, draws), exact, rtol=1e-12)
 
 
 def test_few_probabilities_are_in_double_precision(monkeypatch, seed):
@@ -109,8 +113,8 @@ def test_means_over_draws_are_those_of_the_predictions_of_each(n_classes, form, 
 
 def test_rows_in_single_precision_take_no_second_look_where_they_are_many(seed, monkeypatch):
     """Their smallest probabilities end where exponentials do, in either precision."""
-    _, X, draws, _ = rows_and_draws(seed, 3)
-    y = (X @ draws[:3, :6].T).argmax(axis=1)
+    _, X, draws = rows_and_draws(seed, 3)
+    y = (X @ draws.flat[:3, :6].T).argmax(axis=1)
     fitted, far = BayesianLogisticRegression(random_state=0).fit(X, y), 40 * X.astype(np.float32)
     many = fitted.predict_proba(far)
     monkeypatch.setattr(class_probabilities, "_MANY", 1 << 62)

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from skbayes_sg import BayesianGammaRegressor
+from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.estimators.mixture_predictions import Mixture
 from skbayes_sg.estimators.mixture_quantiles import (
     _PROMISED,
@@ -35,7 +36,13 @@ def a_mixture(cls, spread, seed, evenness=np.inf, n_draws=800, n_rows=20):
     X = rng.standard_normal((n_rows, 3)) * np.where(np.arange(n_rows) % 10, 1.0, 5.0)[:, None]
     even = np.full(n_draws, 1 / n_draws)
     weights = even if evenness == np.inf else rng.dirichlet(np.full(n_draws, evenness))
-    return Mixture(cls(3), X, draws, weights, X.dtype)
+    return Mixture(cls(3), X, Draws(draws[None], weights), X.dtype)
+
+
+def shifted(mixture, by):
+    """With other parameters under the same draws."""
+    draws = mixture.draws
+    return mixture._replace(draws=draws.of(draws.values + by))
 
 
 def test_positive_numbers_neither_overflow_nor_underflow():
@@ -43,11 +50,11 @@ def test_positive_numbers_neither_overflow_nor_underflow():
     mixture = a_mixture(Gamma, 0.3, 0)
     expected = np.log(mixture_quantiles(mixture, LEVELS)[0])
     for shift in (-700.0, 700.0):
-        moved = mixture._replace(draws=mixture.draws + shift * (np.arange(5) == 3))
+        moved = shifted(mixture, shift * (np.arange(5) == 3))
         found = np.log(mixture_quantiles(moved, LEVELS)[0])
         np.testing.assert_allclose(found, expected + shift, atol=1e-3)
     for shift, end in ((-1e4, 0.0), (1e4, np.inf)):
-        moved = mixture._replace(draws=mixture.draws + shift * (np.arange(5) == 3))
+        moved = shifted(mixture, shift * (np.arange(5) == 3))
         assert (mixture_quantiles(moved, LEVELS)[0] == end).all()
 
 
@@ -58,12 +65,12 @@ def test_positive_numbers_neither_overflow_nor_underflow():
 def test_probabilities_below_quantiles_are_the_levels(cls, spread, evenness, seed):
     mixture = a_mixture(cls, spread, seed, evenness, n_rows=80)
     ends, width = mixture_quantiles(mixture, LEVELS)
-    outputs = mixture.model.outputs(mixture.draws, mixture.X)
-    exact = mixture.weights @ mixture.model.width(outputs)
+    outputs = mixture.model.outputs(mixture.draws.flat, mixture.X)
+    exact = mixture.draws.flat_weights @ mixture.model.width(outputs)
     assert (np.abs(np.log(width / exact)) < np.log(3)).all()  # roundings are small beside it
 
     def below(y):
-        return mixture.weights @ mixture.model.distribution(y, outputs)
+        return mixture.draws.flat_weights @ mixture.model.distribution(y, outputs)
 
     for end, level in zip(ends.T, LEVELS, strict=True):
         if mixture.model.counts:
@@ -95,9 +102,9 @@ def test_narrow_predictors_take_no_moments_of_draws(monkeypatch):
 def test_few_draws_are_all_taken(n_draws):
     mixture = a_mixture(Gamma, 0.5, 0, n_draws=n_draws)
     ends, _ = mixture_quantiles(mixture, LEVELS)
-    outputs = mixture.model.outputs(mixture.draws, mixture.X)
+    outputs = mixture.model.outputs(mixture.draws.flat, mixture.X)
     for end, level in zip(ends.T, LEVELS, strict=True):
-        below = mixture.weights @ mixture.model.distribution(end, outputs)
+        below = mixture.draws.flat_weights @ mixture.model.distribution(end, outputs)
         np.testing.assert_allclose(below, level, atol=_PROMISED)
 
 
@@ -151,13 +158,12 @@ def test_draws_that_depend_on_shared_parameters_have_their_moments_at_the_nodes(
 def test_draws_that_depend_on_shared_parameters_in_another_way_are_all_taken():
     """The mean of rows jumps where the dispersion is half of its largest: no quadratic does."""
     mixture = a_mixture(Gamma, 0.3, 0, n_rows=80)
-    draws = mixture.draws.copy()
-    draws[:, 3] += 3 * (draws[:, 4] > -1.0)
-    mixture = mixture._replace(draws=draws)
+    theta = mixture.draws.flat
+    mixture = shifted(mixture, 3 * np.outer(theta[:, 4] > -1.0, np.arange(5) == 3))
     ends, _ = mixture_quantiles(mixture, LEVELS)
-    outputs = mixture.model.outputs(mixture.draws, mixture.X)
+    outputs = mixture.model.outputs(mixture.draws.flat, mixture.X)
     for end, level in zip(ends.T, LEVELS, strict=True):
-        below = mixture.weights @ mixture.model.distribution(end, outputs)
+        below = mixture.draws.flat_weights @ mixture.model.distribution(end, outputs)
         np.testing.assert_allclose(below, level, atol=_PROMISED)
 
 
