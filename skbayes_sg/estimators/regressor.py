@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
 
 from skbayes_sg.bases import RegressorMixin
-from skbayes_sg.data import at_hand
+from skbayes_sg.data import at_hand, row_blocks
 from skbayes_sg.data.row_metadata import RowMetadata, offset_of
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
@@ -32,6 +31,7 @@ from skbayes_sg.estimators.mixture_predictions import (
 )
 from skbayes_sg.estimators.mixture_quantiles import mixture_quantiles
 from skbayes_sg.estimators.out_of_core import in_blocks, is_out_of_core
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.validation import checked_weights, real_array, require_choice, require_level
 
@@ -364,14 +364,21 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             values[:, start:stop] = rounded
         return values if n_columns == X.shape[0] else values.reshape(len(theta), X.shape[0], -1)
 
-    def _cumulants(self, X, *, offset=None, exposure=None) -> Iterator[NDArray]:
-        """Cumulants of y in blocks of rows, by the draws of `predict_draws`: (4, draws, n, k)."""
+    def _cumulants(self, X, sums: NDArray, *, offset=None, exposure=None) -> NDArray:
+        """Cumulants of sums of y by the draws of `predict_draws`, (4, draws, sums, responses).
+
+        `sums` (n,) are the numbers of the sums that rows belong to, in ascending order.
+        """
         model, X, draws, _ = self._mixture(X, offset, exposure)
         theta = draws.resampled(len(draws.weights)).flat
-        for outputs in outputs_of(model, X, theta, _IN_CACHE):
-            with np.errstate(over="ignore"):
-                cumulants = model.cumulants(outputs)
-            yield cumulants.reshape(*cumulants.shape[:2], -1, getattr(model, "n_responses", 1))
+        total = np.zeros((4, len(theta), sums[-1] + 1, getattr(model, "n_responses", 1)))
+        for rows in row_blocks(X.shape[0], 8 * len(theta) * model.widest, _IN_CACHE):
+            block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
+            block, these = block.astype(np.float64, copy=False), sums[rows]
+            some = np.arange(these[0], these[-1] + 1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                total[:, :, some] += model.cumulants_of_sums(theta, block, these[:, None] == some)
+        return total
 
     def _mixture(self, X, offset, exposure, average: bool = False) -> Mixture:
         """Distributions of y under the draws that count, or a few that have their averages."""

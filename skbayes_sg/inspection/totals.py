@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,9 +112,10 @@ def totals(
         singly = ~close
     if singly.any():
 
-        def each_row(X: Any, **of_block: Any) -> Iterator[NDArray]:
+        def each_row(X: Any, sums: NDArray, **of_block: Any) -> NDArray:
             drawn = estimator.predict_draws(X, kind, random_state=rng, **of_block)
-            yield _numbers(estimator, drawn, kind)
+            (first,) = np.nonzero(np.diff(sums, prepend=-1))
+            return np.add.reduceat(_numbers(estimator, drawn, kind), first, -2, np.float64)
 
         one_by_one = parts.added(each_row, singly)
         total = one_by_one if total is None else np.where(singly[:, None], one_by_one, total)
@@ -161,12 +162,11 @@ class _Parts(NamedTuple):
     member: NDArray
     of_rows: dict[str, NDArray]
 
-    def added(
-        self, of_block: Callable[..., Iterator[NDArray]], wanted: NDArray | None = None
-    ) -> NDArray:
-        """Sums over rows of what blocks of them give, piece by piece, (..., rows, outputs).
+    def added(self, of_block: Callable[..., NDArray], wanted: NDArray | None = None) -> NDArray:
+        """Sums over all rows of groups, (..., groups, outputs), 0 of those that are not `wanted`.
 
-        They are (..., groups, outputs), and 0 of groups that are not `wanted`.
+        Those of a block, (..., sums, outputs), are given by `of_block`, of the rows and the number
+        of the sum that each belongs to, 0, 1 and so on in ascending order.
         """
         n_groups, total = self.member.max() + 1, np.zeros(0)
         order = np.argsort(self.member, kind="stable")  # rows of a group are neighbours
@@ -177,14 +177,11 @@ class _Parts(NamedTuple):
             metadata = {name: a[rows] if a.ndim else a for name, a in self.of_rows.items()}
             block = frames.take(self.rows, rows)
             block = block if self.before is None else self.before.transform(block)
-            stop = 0
-            for piece in of_block(block, **metadata):
-                start, stop = stop, stop + piece.shape[-2]
-                group = self.member[rows[start:stop]]
-                if not total.size:
-                    total = np.zeros((*piece.shape[:-2], n_groups, piece.shape[-1]))
-                (first,) = np.nonzero(np.diff(group, prepend=-1))
-                total[..., group[first], :] += np.add.reduceat(piece, first, -2, np.float64)
+            groups, numbers = np.unique(self.member[rows], return_inverse=True)
+            sums = of_block(block, numbers, **metadata)
+            if not total.size:
+                total = np.zeros((*sums.shape[:-2], n_groups, sums.shape[-1]))
+            total[..., groups, :] += sums
         return total
 
 

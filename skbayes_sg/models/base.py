@@ -344,13 +344,24 @@ class Response(Model):
         """
         raise NotImplementedError
 
+    def cumulants_of_sums(self, theta: NDArray, X: NDArray, member: NDArray) -> NDArray:
+        """`cumulants` added up over rows, (4, chains, sums, responses).
+
+        `member` (n, sums) is 1 of the rows of a sum, and 0 of others.
+        """
+        each = self.cumulants(self.outputs(theta, X))
+        each = each.reshape(*each.shape[:2], len(member), -1)
+        return np.einsum("jsnk,ng->jsgk", each, member, optimize=True)
+
     @property
     def has_cumulants(self) -> bool:
         """Whether there are `cumulants` of what `draw` draws, and not of a base class's y."""
+        return self._is_of_draw("cumulants")
+
+    def _is_of_draw(self, name: str) -> bool:
+        """Whether a method was written with `draw`, or for a class that has its `draw`."""
         kinds = [vars(kind) for kind in type(self).__mro__]
-        first = [
-            next(k for k, kind in enumerate(kinds) if n in kind) for n in ("cumulants", "draw")
-        ]
+        first = [next(k for k, kind in enumerate(kinds) if n in kind) for n in (name, "draw")]
         return first[0] <= first[1]
 
 

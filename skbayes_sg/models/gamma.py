@@ -94,13 +94,12 @@ class Gamma(LogLink):
         nu = np.exp(-outputs[:, 1])
         return rng.gamma(nu, self.mean(outputs) / nu)
 
-    def cumulants(self, outputs: NDArray) -> NDArray:
-        """``(k - 1)! mu (phi mu)^(k - 1)``"""
-        mu = self.mean(outputs)
-        scale = np.exp(once(outputs[:, 1])) * mu
-        variance = mu * scale
-        third = 2 * variance * scale
-        return np.stack([mu, variance, third, 3 * third * scale])
+    def polynomials(self, own: NDArray) -> NDArray:
+        """``(k - 1)! phi^(k - 1) mu^k``"""
+        phi, coef = np.exp(own[:, 0]), np.zeros((4, 4, *own[:, 0].shape))
+        for k, factorial in enumerate((1, 1, 2, 6)):
+            coef[k, k] = factorial * phi**k
+        return coef
 
 
 def diagonal(first: NDArray, second: NDArray) -> NDArray:

@@ -31,6 +31,37 @@ class LogLink(Family, Response):
         eta = self.eta(theta, X)
         return weights @ np.exp(eta, out=eta)
 
+    def polynomials(self, own: NDArray) -> NDArray:
+        """Coefficients of the first four cumulants of y, if they are polynomials of mu.
+
+        Those of mu, mu^2 and so on, (4, powers, chains, n), where `own` (chains, parameters, n) are
+        the outputs that all rows share; their n may be 1.
+        """
+        raise NotImplementedError
+
+    @property
+    def has_cumulants(self) -> bool:
+        return super().has_cumulants or self._is_of_draw("polynomials")
+
+    def cumulants(self, outputs: NDArray) -> NDArray:
+        mu, coef = self.mean(outputs), self.polynomials(outputs[:, 1:])
+        powers = np.stack([mu ** (k + 1) for k in range(coef.shape[1])])
+        return np.einsum("jpsn,psn->jsn", coef, powers)
+
+    def cumulants_of_sums(self, theta: NDArray, X: NDArray, member: NDArray) -> NDArray:
+        """Sums of powers of mu, times coefficients that are the same for all rows."""
+        is_polynomial = type(self).cumulants is LogLink.cumulants
+        if not (is_polynomial and type(self).mean is LogLink.mean):
+            return super().cumulants_of_sums(theta, X, member)
+        coef = self.polynomials(theta[:, self.dim - len(self.own) :, None])
+        mu = self.eta(theta, X)
+        np.exp(mu, out=mu)
+        power, sums = mu.copy(), [mu @ member]
+        for _ in range(1, coef.shape[1]):
+            power *= mu
+            sums.append(power @ member)
+        return np.einsum("jpsg,psg->jsg", coef, np.stack(sums))[..., None]
+
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         """Moments for counts, from cells of them at some eta, and interpolated in between."""
         outputs = self.outputs(theta, X, np.float64)

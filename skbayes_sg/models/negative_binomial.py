@@ -116,12 +116,15 @@ class NegativeBinomial(LogLink):
         r = np.exp(-outputs[:, 1])
         return rng.poisson(rng.gamma(r, self.mean(outputs) / r))
 
-    def cumulants(self, outputs: NDArray) -> NDArray:
+    def polynomials(self, own: NDArray) -> NDArray:
         """Each is ``mu + phi mu^2`` times the derivative in mu of the one before (Morris 1982)."""
-        mu = self.mean(outputs)
-        q = np.exp(once(outputs[:, 1])) * mu
-        variance, square = mu * (1 + q), 6 * q * (1 + q)
-        return np.stack([mu, variance, variance * (1 + 2 * q), variance * (1 + square)])
+        coef = np.zeros((4, 4, *own[:, 0].shape))
+        coef[:, 0] = 1
+        phi = np.exp(own[:, 0])
+        coef[1:, 1] = np.multiply.outer([1, 3, 7], phi)
+        coef[2:, 2] = np.multiply.outer([2, 12], phi**2)
+        coef[3, 3] = 6 * phi**3
+        return coef
 
 
 def _of_sum(function: Callable[[NDArray], NDArray], y: NDArray, r: NDArray) -> NDArray:

@@ -13,6 +13,7 @@ from skbayes_sg.inspection import totals
 from skbayes_sg.inspection.totals import _drawn_at_once
 from skbayes_sg.models.gamma import Gamma
 from skbayes_sg.models.linear import Linear
+from skbayes_sg.models.mlp import GaussianMLP
 from skbayes_sg.models.negative_binomial import NegativeBinomial
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.models.student import Student
@@ -136,6 +137,39 @@ def test_cumulants_of_counts_are_those_of_their_probabilities(mu, phi):
         expected = [mean, second, third, fourth - 3 * second**2]
         found = model.cumulants(given[:, :, :1])[:, 0, 0]
         np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+class Sevenfold(Poisson):
+    """With a mean that is not the exponential of the linear predictor."""
+
+    def mean(self, outputs):
+        return 7 * super().mean(outputs)
+
+
+class Wider(Poisson):
+    """With cumulants that are not those of its base."""
+
+    def cumulants(self, outputs):
+        return 2 * super().cumulants(outputs)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(cls(3) for cls in (Poisson, Sevenfold, Wider, NegativeBinomial, Gamma, Linear)),
+        *(GaussianMLP(3, np.zeros(k), np.ones(k), (4,)) for k in (1, 2)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_cumulants_of_sums_are_those_of_rows_added_up(model):
+    """With dispersions that differ from draw to draw, of sums of one row and of many."""
+    rng = np.random.default_rng(0)
+    has_offset = "coef" in model.shapes
+    theta, rows = rng.normal(0, 0.5, (6, model.dim)), rng.standard_normal((40, 3 + has_offset))
+    sums = np.repeat([0, 1, 2], [1, 32, 7])
+    each = model.cumulants(model.outputs(theta, rows)).reshape(4, 6, 40, -1)
+    found = model.cumulants_of_sums(theta, rows, sums[:, None] == [0, 1, 2])
+    np.testing.assert_allclose(found, np.add.reduceat(each, [0, 1, 33], axis=2), rtol=1e-12)
 
 
 def test_the_error_of_sums_of_counts_is_what_was_promised():
