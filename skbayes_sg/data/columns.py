@@ -37,7 +37,7 @@ class Columns(NamedTuple):
     others: NDArray
     """weight of the rows that have another value than each, (2, features)"""
 
-    def and_of(self, data: InMemory) -> Columns:
+    def and_of(self, data: Data) -> Columns:
         """What is known after more rows.
 
         Which of more than two values holds most of all rows may be found out late, and rows before
@@ -141,7 +141,7 @@ def with_columns(data: InMemory, columns: Columns) -> InMemory:
     return data
 
 
-def _elsewhere(data: InMemory, value: NDArray) -> NDArray:
+def _elsewhere(data: Data, value: NDArray) -> NDArray:
     """Total weight of the rows whose columns are not equal to values (k, features), as those."""
 
     def of_batch(batch: Batch) -> tuple[NDArray]:

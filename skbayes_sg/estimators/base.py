@@ -68,7 +68,7 @@ from skbayes_sg.samplers.base import Need
 from skbayes_sg.validation import in_dtype, is_word, require_integer, require_predict_draws, warn
 from skbayes_sg.version import __version__
 
-FORMAT = 13
+FORMAT = 14
 """Number of the format of fitted attributes, raised when their names or meaning change."""
 _OF_DISTRIBUTION = (
     *("coef_", "coef_std_", "intercept_", "posterior_"),

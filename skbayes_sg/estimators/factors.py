@@ -27,6 +27,8 @@ def factors_of(estimator: Any, data: Data, streaming: bool = False) -> dict[str,
     """
     em, design, found = estimator._em(), estimator._design, dict[str, Levels]()
     known = getattr(estimator.prior, "levels", {})  # of another fit
+    if em is not None:  # their standard deviations are sampled again
+        known = {name: each._replace(given=None, error=0.0) for name, each in known.items()}
     groups = columns_of_groups(estimator, em)
     tallies = tallies_of(groups, data)
     before = estimator._tallies if streaming else {}
@@ -46,7 +48,8 @@ def factors_of(estimator: Any, data: Data, streaming: bool = False) -> dict[str,
                 present[: len(earlier.present)] = np.logical_or(
                     earlier.present, present[: len(earlier.present)]
                 ).tolist()
-            levels = Levels.of(factor, _group_of(em, factor.columns), present)
+            group = _group_of(em, factor.columns) if earlier is None else earlier.group
+            levels = Levels.of(factor, group, present)
             if earlier is not None:
                 levels = levels._replace(given=earlier.given, error=earlier.error)
             found[factor.name] = levels._replace(slope_of=slope_of.get(factor.name))

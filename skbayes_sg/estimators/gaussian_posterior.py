@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,19 @@ from skbayes_sg.estimators.new_levels import Levels, with_effects
 from skbayes_sg.frames import column_names
 from skbayes_sg.inference.deferred import Deferred
 from skbayes_sg.inference.growth import Growth
+from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg import Dense, Diag
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
-from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors import (
+    ConditionedPrior,
+    Distribution,
+    GaussianPrior,
+    NormalInverseGammaPrior,
+    NormalPrior,
+    without_rows,
+)
+from skbayes_sg.priors.scales import OnePrecision, Precisions, Scales
 from skbayes_sg.validation import warn
 
 BY_EXPECTED = (
@@ -55,8 +66,10 @@ class FittedPosterior:
     classes : array or None
     ranks : array or None
         Of ordered classes, the place of each in their order.
-    prior : the kind of `distribution`, or None
+    prior : the kind of `distribution`, ConditionedPrior or None
         The prior that is in it: what is beyond it the rows have said.
+    scales : Scales or None
+        Precisions of it that were sampled with the coefficients.
     columns : Columns or None
         Of all rows that are in it, where the prior is in their units.
     held : array of shape (n, 2) or None
@@ -86,7 +99,8 @@ class FittedPosterior:
     feature_names: tuple[str, ...] | None
     classes: NDArray | None
     ranks: NDArray | None = None
-    prior: GaussianPrior | NormalInverseGammaPrior | None = None
+    prior: NormalPrior | None = None
+    scales: Scales | None = None
     columns: Columns | None = None
     held: NDArray | None = None
     spread: tuple[float, float] | None = None
@@ -99,6 +113,7 @@ class FittedPosterior:
         estimator: Any,
         distribution: Distribution | Deferred[Distribution],
         prior: Any,
+        scales: Scales | None,
         columns: Columns | None,
         spread: tuple[float, float] | None,
     ) -> FittedPosterior:
@@ -108,6 +123,9 @@ class FittedPosterior:
         if isinstance(estimator.prior, FittedPosterior):
             before = estimator.prior.with_columns_of(model, estimator._design)
             held = None if columns is None else before.still_held(columns)
+            if held is not None and scales is not None:  # under precisions that are others now
+                ratio = prior.precision[: len(held)] / np.where(held[:, 0] > 0, held[:, 0], 1.0)
+                held = held * ratio[:, None]
         elif columns is not None:
             held = _held_by(prior, model, columns)
         return cls(
@@ -118,6 +136,7 @@ class FittedPosterior:
             getattr(estimator, "classes_", None),
             getattr(model, "ranks", None),
             prior,
+            scales,
             columns,
             held,
             spread,
@@ -168,11 +187,13 @@ class FittedPosterior:
         classes: NDArray | None,
         data: Data,
         streaming: bool,
-    ) -> GaussianPrior | NormalInverseGammaPrior:
+    ) -> NormalPrior:
         """The prior of a model, if its parameters are the same.
 
-        A coefficient that was held, because its column had one value, has the prior of the others
-        if the column has another value in the rows of `data`. In a stream none is held (`opened`).
+        It is the distribution itself, or, where precisions are sampled again, what the rows have
+        said beside the weak prior that they are sampled from. A coefficient that was held, because
+        its column had one value, has the prior of the others if the column has another value in the
+        rows of `data`. In a stream none is held (`opened`).
 
         Raises
         ------
@@ -184,10 +205,11 @@ class FittedPosterior:
         if names is not None and self.feature_names is not None:
             _require_same_names(self.feature_names, tuple(names))
         if self.design is not None:
-            prior = self.with_columns_of(model, estimator._design)
-            if prior is not self:
-                warn(self._said_of_spreads(estimator._design), UserWarning)
-                return prior.prior_of(model, estimator, classes, data, streaming)
+            grown = self.with_columns_of(model, estimator._design)
+            if grown is not self:
+                if self.hyperprior(estimator._design) is None:
+                    warn(self._said_of_spreads(estimator._design), UserWarning)
+                return grown.prior_of(model, estimator, classes, data, streaming)
         if self.family != type(model).__name__:
             raise ValueError(
                 f"prior is the posterior of the model {self.family}, and the model of this fit is "
@@ -207,10 +229,54 @@ class FittedPosterior:
                 "prior is of classes in another order than categories have now; give the "
                 "categories of that fit"
             )
-        if self.held is None:
-            return self.distribution
-        unit = self._unit_of(of_columns(data))
-        return self._released(np.where(unit > 0, unit, self._open_unit * streaming))[0]
+        distribution, prior = self.distribution, self.prior
+        if self.held is not None:
+            unit = self._unit_of(of_columns(data))
+            unit = np.where(unit > 0, unit, self._open_unit * streaming)
+            distribution, prior = self._released(unit)
+        if self.hyperprior(estimator._design) is None:
+            return distribution
+        return self._beside_weak(distribution, prior)
+
+    def hyperprior(self, design: Design | None) -> Hyperprior | None:
+        """Of precisions that rows with these factors are to sample again.
+
+        None where the fit sampled none, or a scale of each column; above 1,000 parameters, of which
+        the distribution is no matrix; and where the information of the rows is not positive
+        definite without the precisions that the fit found.
+        """
+        n_outputs, n_columns = self.shapes["coef"]
+        n_after = n_columns if design is None else design.n_columns
+        dim = sum(map(prod, self.shapes.values())) + n_outputs * (n_after - n_columns)
+        if not (isinstance(self.scales, Precisions) and has_matrix(dim) and self._tells_alone):
+            return None
+        if isinstance(self.scales, OnePrecision):
+            return Hyperprior()
+        groups = {}
+        for g, label in enumerate(self.scales.labels):
+            columns = set((self.scales.block[self.scales.group == g] % n_columns).tolist())
+            for factor in [] if design is None else design.all_factors:
+                if columns & set(factor.columns):
+                    columns |= set(factor.columns)
+            groups[label] = tuple(sorted(columns))
+        return Hyperprior(groups)
+
+    @cached_property
+    def _tells_alone(self) -> bool:
+        """Whether the distribution is proper under precisions of next to nothing."""
+        return self._beside_weak(self.distribution, self.prior, 1e-3).is_proper
+
+    def _beside_weak(self, distribution: Any, prior: Any, times: float = 1.0) -> ConditionedPrior:
+        """What the rows of a distribution have said, beside a prior of weak precisions."""
+        rows = ConditionedPrior.of(distribution, without_rows(prior))
+        return rows.beside(self._weak(rows.alone, times))
+
+    def _weak(self, prior: Any, times: float = 1.0) -> Any:
+        """A prior with the weak precisions that hyperpriors are around, so many times."""
+        assert self.scales is not None
+        return self.scales.given(
+            prior, np.full(len(self.scales.labels), np.log(times * self.scales.unit))
+        )
 
     def design_of(self, X: Any) -> Design | None:
         """How rows become a matrix whose first columns are those of this posterior.
@@ -233,23 +299,31 @@ class FittedPosterior:
         if self.design is None or design is None or design.n_columns == n_columns:
             return self
         before = model.on_columns(n_columns, "intercept" in self.shapes)
-        growth = Growth.of(before, model)
+        growth, prior = Growth.of(before, model), self.prior
         n_outputs = self.shapes["coef"][0]
         mean, sd = np.zeros((n_outputs, growth.n_more)), np.full(growth.n_more, _FLAT)
+        unit = np.ones((n_outputs, growth.n_more))
+        coef = before.unpack(np.arange(before.dim))["coef"]
         for factor in design.all_factors:
             new = [column - n_columns for column in factor.columns if column >= n_columns]
-            if (effect := self.levels[factor.name].given) is not None:
+            levels = self.levels[factor.name]
+            if (effect := levels.given) is not None:
                 mean[:, new], sd[new] = effect[0][:, None], effect[1]
+            if prior is not None and levels.seen.levels:
+                unit[:, new] = prior.unit[coef[:, [levels.seen.columns[-1]]]]
         noise = 1.0 if self.noise is None else self.distribution.noise_variance
         precision = np.tile(noise / sd**2, n_outputs)
-        facts = precision, np.ones(len(precision)), mean.ravel()
-        held = self.held
+        facts = precision, unit.ravel(), mean.ravel()
+        held, hyperprior, scales = self.held, self.hyperprior(design), None
         if held is not None:
             held = growth.vector(held.T).T
+        if hyperprior is not None:
+            scales = hyperprior.scales_of(model, growth.prior(self._weak(prior), *facts))
         return replace(
             self,
             found=growth.distribution(self.distribution, *facts),
-            prior=None if self.prior is None else growth.distribution(self.prior, *facts),
+            prior=None if prior is None else growth.prior(prior, *facts),
+            scales=scales,
             shapes=model.shapes,
             columns=None if self.columns is None else growth.columns(self.columns),
             held=held,
@@ -296,12 +370,13 @@ class FittedPosterior:
         assert self.columns is not None
         precision = self.held[:, 1] * unit**2
         free = np.flatnonzero((self.held[:, 0] > 0) & (precision > 0))
-        distribution, prior, released = self.distribution, self.prior, list[Any]()
+        distribution, prior, held = self.distribution, self.prior, self.held
         if not len(free):
             return distribution, prior
+        assert prior is not None
         value = self._of_each(self.columns.mean)[free]
-        for density in (distribution, prior):
-            assert density is not None
+
+        def of_rows(density: Distribution) -> Distribution:
             operator = density.operator.plain()
             if isinstance(operator, Diag):
                 values = operator.values.copy()
@@ -309,18 +384,27 @@ class FittedPosterior:
                 operator = Diag(values)
             else:
                 matrix = operator.dense().copy()
-                information = matrix[free, free] - self.held[free, 0]
+                information = matrix[free, free] - held[free, 0]
                 if "intercept" in self.shapes:
                     n_outputs, n_columns = self.shapes["coef"]
                     information = value * matrix[free, n_outputs * n_columns + free // n_columns]
                 matrix[free, free] = np.where(value == 0, 0.0, information) + precision[free]
                 operator = Dense(matrix)
             if isinstance(density, NormalInverseGammaPrior):
-                released.append(NormalInverseGammaPrior(operator, density.noise, density.mean[:-1]))
-                continue
-            released.append(GaussianPrior(operator, density.mean))
-            released[-1].by_expected = density.by_expected
-        return released[0], released[1]
+                return NormalInverseGammaPrior(operator, density.noise, density.mean[:-1])
+            found = GaussianPrior(operator, density.mean)
+            found.by_expected = density.by_expected
+            return found
+
+        # the prior alone, with the same precision in the other unit of a column
+        alone = without_rows(prior)
+        each, unit = alone.precision.copy(), alone.unit.copy()
+        unit[free] *= precision[free] / held[free, 0]
+        each[free] = precision[free]
+        alone = alone.in_units(each, unit)
+        if isinstance(prior, ConditionedPrior):
+            return of_rows(distribution), ConditionedPrior.of(of_rows(prior.whole), alone)
+        return of_rows(distribution), alone
 
     def still_held(self, columns: Columns) -> NDArray | None:
         """`held` after more rows, None if no coefficient is."""

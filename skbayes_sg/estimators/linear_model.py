@@ -112,8 +112,8 @@ class LinearModel(BayesianEstimator):
         In place of the normal prior: one for columns of which few matter (`priors.Horseshoe`), or
         some matter much more (`priors.StudentT`). Or the `posterior_` of another fit of the same
         kind, with the same features: then it stands in place of all other parameters of the prior,
-        which keep their defaults. Of a factor's levels that are new in this fit the standard
-        deviation is that which the other fit has found, and is not learned again.
+        which keep their defaults. A precision that it sampled is sampled again, with the rows of
+        both, up to 1,000 parameters (math/streams.md#the-prior-of-the-next-fit).
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
         Columns that share a learned precision. By default each factor of `categorical_features` of
         more than two levels is a group of its own, so that its levels are random intercepts and the
@@ -305,6 +305,8 @@ class LinearModel(BayesianEstimator):
         """How the prior precision is learned or sampled; None if it is given, or the prior is."""
         if self.prior is None or shrinkage_of(self.prior) is not None:
             return hyperprior_of(self) or super()._em()
+        if isinstance(self.prior, FittedPosterior):
+            return self.prior.hyperprior(self._design)
         return None
 
     def _prior(
@@ -331,9 +333,13 @@ class LinearModel(BayesianEstimator):
             )
 
     def _facts(self, posterior: Posterior) -> dict[str, Any]:
-        data = posterior.data
-        facts: dict[str, Any] = {"_columns": of_columns(data) if self._has_units() else None}
-        facts["_spread"] = posterior.predictor.spread_of_y(data)
+        data, columns = posterior.data, None
+        if self._has_units():
+            columns = of_columns(data)
+        if isinstance(self.prior, FittedPosterior):
+            before = self.prior.with_columns_of(posterior.predictor, self._design)
+            columns = columns if before.columns is None else before.columns.and_of(data)
+        facts = {"_columns": columns, "_spread": posterior.predictor.spread_of_y(data)}
         return facts | factors_of(self, data)
 
     def _has_units(self) -> bool:
@@ -346,7 +352,7 @@ class LinearModel(BayesianEstimator):
 
     def _notices(self, posterior: Posterior, facts: dict[str, Any]) -> list[str]:
         """Warnings about columns of one value, where the prior is in units of the columns."""
-        if self._em() is None:
+        if self._em() is None or isinstance(self.prior, FittedPosterior):
             return []
         columns, notices = of_columns(posterior.data), list[str]()
         size = np.maximum(columns.unit, np.abs(columns.mean))

@@ -269,7 +269,8 @@ def with_effects(estimator: Any) -> dict[str, Levels]:
             mean, sd = effects_of(estimator, name)
             square = estimator._draws.flat_weights @ sd**2
             log_sd = estimator._draws.of(np.log(sd).reshape(estimator.draws_.shape[:2]))
-            least = 1 / np.sqrt(2 * len(levels.seen.levels))  # of effects that are known
+            least = 0.0 if estimator._fit.learned is None else 0.5**0.5  # of effects that are known
+            least /= np.sqrt(len(levels.seen.levels))
             error = float(max(log_sd.moments()[1], least))
             found[name] = levels._replace(given=(mean, float(np.sqrt(square))), error=error)
     return found

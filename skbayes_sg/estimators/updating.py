@@ -30,7 +30,7 @@ from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.priors import NormalInverseGammaPrior
+from skbayes_sg.priors import NormalInverseGammaPrior, NormalPrior, with_rows
 from skbayes_sg.validation import warn
 
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
@@ -61,7 +61,7 @@ class StreamFit:
         return self.stream.model
 
     @property
-    def prior(self) -> Distribution:
+    def prior(self) -> NormalPrior:
         return self.stream.now.held_prior
 
     @property
@@ -119,7 +119,10 @@ def update(
         prior, seed = estimator._prior(model, data, classes, streaming=True), _seed(estimator)
         if em is not None:
             seed, other = seed.spawn(2)
-        before = Stream(prior, prior, prior, seed, model, drift=Drift())
+        start, columns = with_rows(prior), None
+        if isinstance(estimator.prior, FittedPosterior):
+            columns = estimator.prior.with_columns_of(model, estimator._design).columns
+        before = Stream(prior, start, start, seed, model, columns=columns, drift=Drift())
 
     # what is learned from rows is asked again when others come
     stream = before.told(model, data, estimator._has_units())
@@ -128,7 +131,7 @@ def update(
         rows = stream.rows_that_tell(data)
         model = make_model(rows)
         weak = estimator._prior(model, rows, classes, streaming=True)
-        assert isinstance(weak, Distribution)
+        assert isinstance(weak, NormalPrior)
         stream = replace(stream, model=model, weak=weak, in_units=em is not None)
     if is_due:
         stream = stream.renewed(keeps=em is not None and not is_first)
@@ -262,13 +265,15 @@ def _learned_from(
 def posterior_of(estimator: Any, fit: Any) -> FittedPosterior | None:
     """The present posterior as a value."""
     if not isinstance(fit, StreamFit):
-        facts = fit.prior, estimator._columns, estimator._spread
+        facts = fit.prior, fit.scales, estimator._columns, estimator._spread
         gaussian = fit.gaussian
         return None if gaussian is None else FittedPosterior.of(estimator, gaussian, *facts)
     stream, spread = fit.stream, None
     if stream.model is not None and stream.model.has_location:
         spread = stream.model.spread_of_y(stream.rows_that_tell())
-    facts = fit.prior, stream.columns, spread
+    sampled = None if fit.learned is None else fit.learned.sampled
+    scales = None if sampled is None else sampled.scales
+    facts = fit.prior, scales, stream.columns, spread
     return FittedPosterior.of(estimator, stream.distribution, *facts)
 
 

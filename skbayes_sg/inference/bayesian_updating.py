@@ -41,7 +41,7 @@ from skbayes_sg.posterior.gaussian import (
     with_observed,
 )
 from skbayes_sg.posterior.marginal_scales import MarginalScales
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, NormalPrior, with_rows
 
 HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
@@ -84,9 +84,9 @@ class Stream:
 
     Attributes
     ----------
-    prior : GaussianPrior or NormalInverseGammaPrior
+    prior : GaussianPrior, NormalInverseGammaPrior or ConditionedPrior
         In the units of all rows so far. Forgetting leads back to it.
-    folded : the same
+    folded : GaussianPrior or NormalInverseGammaPrior
         Posterior of the rows that are not kept.
     posterior : the same
         Posterior of all rows, from the last expansion of the kept ones and updates since.
@@ -128,7 +128,7 @@ class Stream:
     drift : Drift
     """
 
-    prior: Distribution
+    prior: NormalPrior
     folded: Distribution
     posterior: Distribution
     seed: np.random.SeedSequence
@@ -142,7 +142,7 @@ class Stream:
     columns: Columns | None = None
     stand_in: InMemory | None = None
     asked_at: tuple[float, float] = (0.0, 0.0)
-    weak: Distribution | None = None
+    weak: NormalPrior | None = None
     hyperprior: Hyperprior | None = None
     learned: LearnedPrecision | None = None
     summed: bool = False
@@ -239,7 +239,7 @@ class Stream:
         return found.as_expected() if given.by_expected else found
 
     @cached_property
-    def held_prior(self) -> Distribution:
+    def held_prior(self) -> NormalPrior:
         """The prior, with the coefficients of columns that have had one value held at its mean.
 
         It is so where the posterior is read. On the way no number is that large: what rows say of
@@ -372,17 +372,18 @@ class Stream:
             now = now._expanded(True)
         return replace(now, learned=replace(learned, path=np.array(path)))
 
-    def _under(self, prior: Distribution) -> Stream:
+    def _under(self, prior: NormalPrior) -> Stream:
         """The same rows under another prior."""
-        if self.posterior is self.prior:
-            return replace(self, prior=prior, folded=prior, posterior=prior)
+        whole = with_rows(prior)
+        if self.posterior is with_rows(self.prior):
+            return replace(self, prior=prior, folded=whole, posterior=whole)
         posterior = under(self.posterior, self.prior, prior)
         if self.folded is self.posterior:
             folded = posterior
         elif self.summed or self.sample is not None:
             folded = under(self.folded, self.prior, prior)
         else:
-            folded = prior
+            folded = whole
         return replace(self, prior=prior, folded=folded, posterior=posterior)
 
     @property
@@ -458,7 +459,7 @@ class Stream:
         return replace(self, posterior=distribution, centre=distribution.mean, fresh=0.0)
 
     def _forgotten(self, share: float) -> Stream:
-        prior: Any = self.prior
+        prior: Any = with_rows(self.prior)
         return replace(
             self,
             folded=self.folded.mixed(prior, share),

@@ -31,6 +31,7 @@ from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import column_steepness
+from skbayes_sg.priors import without_rows
 from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import Need
@@ -349,7 +350,7 @@ def of_least_known(posterior: Posterior, scales: Scales, theta: NDArray) -> dict
     Columns of one value, whose coefficients are held at zero, do not count.
     """
     curvature = posterior.expand(theta, FULL).curvature.dense()
-    of_prior = posterior.prior.curvature(theta).dense()
+    of_prior = without_rows(posterior.prior).curvature(theta).dense()
     block = scales.block
     others = np.setdiff1d(np.arange(posterior.dim), block)
     if len(others):  # intercepts and the like are eliminated

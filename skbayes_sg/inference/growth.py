@@ -20,7 +20,12 @@ from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior.gaussian import Distribution
-from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
+from skbayes_sg.priors import (
+    ConditionedPrior,
+    GaussianPrior,
+    NormalInverseGammaPrior,
+    NormalPrior,
+)
 from skbayes_sg.priors.normal import Sheared
 
 
@@ -89,6 +94,17 @@ class Growth(NamedTuple):
         after.precision = self.vector(before.precision, precision)
         return after
 
+    def prior(
+        self, given: NormalPrior, precision: NDArray, unit: NDArray, mean: NDArray
+    ) -> NormalPrior:
+        """As `distribution`, of a prior that may have what other rows said beside it."""
+        if not isinstance(given, ConditionedPrior):
+            return self.distribution(given, precision, unit, mean)
+        both = (
+            self.distribution(each, precision, unit, mean) for each in (given.whole, given.alone)
+        )
+        return ConditionedPrior.of(*both)
+
     def rows(self, given: InMemory) -> InMemory:
         """With zeros in the new columns."""
         n_rows, n_known = given.n_rows, given.n_known
@@ -119,7 +135,7 @@ class Growth(NamedTuple):
         )
 
 
-def grown(stream: Stream, model: Predictor, hyperprior: Any, weak: Distribution) -> Stream:
+def grown(stream: Stream, model: Predictor, hyperprior: Any, weak: NormalPrior) -> Stream:
     """A stream whose columns a model has more of; `weak` is the prior that a chunk asks for.
 
     A coefficient takes the precision that is learned for its group.
@@ -141,11 +157,11 @@ def grown(stream: Stream, model: Predictor, hyperprior: Any, weak: Distribution)
                     of_group[np.isfinite(of_group)][0] * unit[place[new] == group]
                 )
 
-    made: dict[int, Distribution] = {}  # which are one object stay one
+    made: dict[int, Any] = {}  # which are one object stay one
 
-    def distribution(given: Distribution) -> Distribution:
+    def distribution(given: NormalPrior) -> Any:
         if id(given) not in made:
-            made[id(given)] = growth.distribution(given, precision, unit, mean)
+            made[id(given)] = growth.prior(given, precision, unit, mean)
         return made[id(given)]
 
     learned, asked_at = stream.learned, stream.asked_at

@@ -32,7 +32,7 @@ from skbayes_sg.posterior.gaussian import (
 )
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.precision import JointDistribution
-from skbayes_sg.priors import Distribution, Prior
+from skbayes_sg.priors import Distribution, NormalPrior, Prior
 from skbayes_sg.priors.scales import Groups, OnePrecision, Sampled, Scales
 from skbayes_sg.priors.shrinkage import ScaleMixture
 
@@ -321,7 +321,7 @@ def estimate_precision(scales: Scales, posterior: Posterior) -> PrecisionEstimat
 
 
 def precision_beside(
-    scales: Scales, distribution: Distribution, prior: Distribution, eta: NDArray
+    scales: Scales, distribution: Distribution, prior: NormalPrior, eta: NDArray
 ) -> LearnedPrecision:
     """About where precisions are beside a distribution under a prior, without a row.
 
@@ -334,7 +334,7 @@ def precision_beside(
 
 
 def _beside(
-    scales: Scales, distribution: Distribution, prior: Distribution, eta: NDArray
+    scales: Scales, distribution: Distribution, prior: NormalPrior, eta: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Centre and width of hyperparameters, (K,), and the number of coefficients that rows know.
 

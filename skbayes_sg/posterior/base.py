@@ -16,7 +16,7 @@ from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.predictor import Predictor
-from skbayes_sg.priors import Distribution, Prior
+from skbayes_sg.priors import NormalPrior, Prior
 from skbayes_sg.samplers.target import Target
 
 
@@ -142,9 +142,9 @@ class Posterior(Target):
         return self.model
 
     @property
-    def normal_prior(self) -> Distribution:
+    def normal_prior(self) -> NormalPrior:
         """The prior of such a posterior, of whose family its Gaussian approximation is."""
-        assert isinstance(self.prior, Distribution)
+        assert isinstance(self.prior, NormalPrior)
         return self.prior
 
     @property

@@ -44,7 +44,7 @@ from skbayes_sg.linalg.operators import DIAGONAL, FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.posterior import Expansion, Posterior, is_high_dimensional
 from skbayes_sg.posterior.whitening import low_rank
-from skbayes_sg.priors import Distribution, GaussianPrior, Prior
+from skbayes_sg.priors import Distribution, GaussianPrior, NormalPrior, Prior
 from skbayes_sg.priors.scales import OnePrecision
 
 _ENOUGH = 1e-3  # squared distance to the mode, in posterior standard deviations per parameter
@@ -480,7 +480,7 @@ def with_observed(posterior: Posterior, near: Distribution) -> Distribution:
     return distribution.as_expected() if posterior.normal_prior.by_expected else distribution
 
 
-def under(distribution: Distribution, before: Distribution, after: Distribution) -> Distribution:
+def under(distribution: Distribution, before: NormalPrior, after: NormalPrior) -> Distribution:
     """What the rows of a distribution say, under another prior than the one that is in it.
 
     They say what its natural parameters have beyond those of the prior. So that no small number is

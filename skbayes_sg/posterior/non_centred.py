@@ -26,7 +26,7 @@ from skbayes_sg.linalg import Dense, Diag, Operator
 from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior.gaussian import NormalPath
 from skbayes_sg.posterior.target import Point
-from skbayes_sg.priors import Prior
+from skbayes_sg.priors import Prior, without_rows
 from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Sampled
 from skbayes_sg.samplers.target import ScaleMove
@@ -76,10 +76,12 @@ class PartiallyNonCentred:
 
         # The normal likelihood of each u as if the others were known: its precision is 1 in all, of
         # which the sampled prior has lambda_0 j, and priors of other parameters a fixed part. The
-        # rows have the rest in the mean over the outputs. Of classes they know nothing of the sum,
-        # so that the other K - 1 directions have K / (K - 1) times the mean.
+        # rows, those of an earlier fit among them, have the rest in the mean over the outputs. Of
+        # classes they know nothing of the sum, so that the other K - 1 directions have K / (K - 1)
+        # times the mean.
         self._at = joint.spread(joint.lam_0[None])[0]
-        of_prior = whitened.pullback_matrix(prior.curvature(whitened.centre).dense())
+        of_prior = without_rows(prior).curvature(whitened.centre)
+        of_prior = whitened.pullback_matrix(of_prior.dense())
         of_sampled = (self._at * self._j)[:columns]
         fixed = np.maximum(of_prior.diagonal()[:columns] - of_sampled, 0.0)
         informed = np.ones(1)

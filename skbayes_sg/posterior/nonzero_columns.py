@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.linalg import Diag
 from skbayes_sg.posterior import Posterior, is_high_dimensional
-from skbayes_sg.priors import Prior
+from skbayes_sg.priors import Distribution, Prior
 
 
 class Informed(Posterior):
@@ -97,7 +97,8 @@ class NonzeroColumns(Informed):
         coef[:, columns] = False
         self.beside, self.kept = np.flatnonzero(beside), np.flatnonzero(~beside)
         self._all_columns = all_columns
-        prior = all_columns.normal_prior.restricted(self.kept)
+        assert isinstance(all_columns.prior, Distribution)
+        prior = all_columns.prior.restricted(self.kept)
         model = model.on_columns(len(columns), model.fit_intercept)
         super().__init__(model, data.with_columns(columns), prior)
 

@@ -33,6 +33,7 @@ from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Operator
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.priors import ConditionedPrior, Distribution
 from skbayes_sg.priors.scales import OnePrecision, Sampled, Scales
 from skbayes_sg.samplers.target import Anchor, ScaleMove, Target
 
@@ -50,8 +51,11 @@ def is_one_by_one(posterior: Posterior, scales: Scales) -> bool:
     Where rows are fewer than scales, no matrix of all parameters whitens the posterior of a
     coefficient that is in the spike now and in the slab then; and of very many there is none. Where
     coefficients may fit all rows, the joint mode of a likelihood with a scale of its own is at
-    scale zero, in a funnel that chains about the mode do not leave.
+    scale zero, in a funnel that chains about the mode do not leave. Rows of an earlier fit are no
+    independent prior, and are there beside these.
     """
+    if isinstance(posterior.prior, ConditionedPrior):
+        return False
     n_rows = posterior.data.n_rows
     if posterior.predictor.fits_perfectly and n_rows < _FEW_ROWS * len(scales.block):
         return True
@@ -123,9 +127,10 @@ class OneByOneTarget(Target):
         self._alone = np.array_equal(self.scales.group, np.arange(n))
         self.has_groups = self.scales.dim == len(self.scales.labels) < n
         self._rows = data.load(slice(None))
-        self._of_rest = posterior.normal_prior.restricted(np.arange(n, dim))
+        assert isinstance(prior, Distribution)
+        self._of_rest = prior.restricted(np.arange(n, dim))
         # whether intercepts have their prior at the means of the columns, as coordinates have them
-        self._centred = posterior.normal_prior.centre is not None or not model.fit_intercept
+        self._centred = prior.centre is not None or not model.fit_intercept
 
         # The rows' information about each parameter, with the intercepts at the columns' means.
         fisher = posterior.fisher(theta, slice(None), DIAGONAL)

@@ -22,6 +22,7 @@ from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.coordinates import reproducible_eigh
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
+from skbayes_sg.priors import NormalPrior
 from skbayes_sg.priors.scales import Scales
 
 _TINY = np.finfo(np.float64).tiny
@@ -61,7 +62,7 @@ class JointDistribution:
 
     @classmethod
     def of(
-        cls, distribution: Distribution, prior: Distribution, scales: Scales
+        cls, distribution: Distribution, prior: NormalPrior, scales: Scales
     ) -> tuple[JointDistribution, NDArray]:
         """From a distribution under the prior's precision; and T, whose columns are the axes."""
         lower, n = distribution.operator.cholesky().dense(), distribution.operator.dim
@@ -72,7 +73,7 @@ class JointDistribution:
 
     @classmethod
     def along(
-        cls, T: NDArray, distribution: Distribution, prior: Distribution, scales: Scales
+        cls, T: NDArray, distribution: Distribution, prior: NormalPrior, scales: Scales
     ) -> JointDistribution:
         """The same along known axes."""
         weights = scales.weights(prior)[: len(T)]

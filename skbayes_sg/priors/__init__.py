@@ -5,20 +5,28 @@ the next (math/streams.md#streams-as-bayesian-updating). Imports linalg, diagnos
 """
 
 from skbayes_sg.priors.base import Prior
+from skbayes_sg.priors.conditioned import (
+    ConditionedPrior,
+    Distribution,
+    NormalPrior,
+    with_rows,
+    without_rows,
+)
 from skbayes_sg.priors.normal import GaussianPrior, Precision
 from skbayes_sg.priors.normal_inverse_gamma import NormalInverseGammaPrior
 from skbayes_sg.priors.shrinkage import Horseshoe, ScaleMixture, StudentT
 
-Distribution = GaussianPrior | NormalInverseGammaPrior
-"""A prior that is the posterior of other rows."""
-
 __all__ = [
+    "ConditionedPrior",
     "Distribution",
     "GaussianPrior",
     "Horseshoe",
     "NormalInverseGammaPrior",
+    "NormalPrior",
     "Precision",
     "Prior",
     "ScaleMixture",
     "StudentT",
+    "with_rows",
+    "without_rows",
 ]

@@ -138,7 +138,11 @@ class GaussianPrior:
         self.centre, self.n_others = centre, n_others
 
     def with_precision(self, precision: NDArray) -> GaussianPrior:
-        return GaussianPrior(precision, self.mean, self.unit, self.centre, self.n_others)
+        return self.in_units(precision, self.unit)
+
+    def in_units(self, precision: NDArray, unit: NDArray) -> GaussianPrior:
+        """With other precisions of independent parameters, for other units."""
+        return GaussianPrior(precision, self.mean, unit, self.centre, self.n_others)
 
     def independent(self, theta: NDArray) -> NDArray:
         return self.precision

@@ -55,7 +55,11 @@ class NormalInverseGammaPrior:
         self._slope = 0.5 * self.operator.dim + self.shape
 
     def with_precision(self, precision: NDArray) -> NormalInverseGammaPrior:
-        rest = self.noise, self.mean[:-1], self.unit[:-1], self.centre
+        return self.in_units(precision, self.unit)
+
+    def in_units(self, precision: NDArray, unit: NDArray) -> NormalInverseGammaPrior:
+        """With other precisions of independent parameters, for other units."""
+        rest = self.noise, self.mean[:-1], unit[:-1], self.centre
         return NormalInverseGammaPrior(precision[:-1], *rest)
 
     def independent(self, theta: NDArray) -> NDArray:
