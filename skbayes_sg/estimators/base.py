@@ -648,7 +648,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             draws.weights,
             fit.n_passes,
             learned,
-            fit.scales,
+            None if eta is None else fit.scales,
             None if eta is None else eta[:, kept],
             self._batches if n_draws is None else None,
             ran=fit.ran,

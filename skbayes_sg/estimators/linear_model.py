@@ -184,7 +184,8 @@ class LinearModel(BayesianEstimator):
         Learned precision of each block, in the order of the columns of the path and in units of the
         columns of X: that of standardised columns.
     prior_precision_draws_ : array of shape (n_chains, n_draws, n_groups), where it was sampled
-        The precisions of each draw; `prior_precision_blocks_` are their geometric means.
+        The precisions of each draw; `prior_precision_blocks_` are their geometric means. Those of a
+        stream do not depend on the coefficients of the same draw.
     log_loss_path_ : array of shape (n_chunks, 3), of a stream
         Of the last 10,000 chunks: the log loss of a row before the chunk was learned, in the
         weighted mean, at the posterior mean; its mean and its standard deviation if the model is
@@ -239,6 +240,7 @@ class LinearModel(BayesianEstimator):
     _coefficients = FromFit(lambda self, fit: updating.moments_of(self, fit), kept=True)
     draws_ = FromFit(lambda self, fit: updating.draws_of(self, fit))
     draw_weights_ = FromFit(lambda self, fit: updating.weights_of(self, fit))
+    _hyper_draws = FromFit(lambda self, fit: updating.hyper_draws_of(self, fit))
 
     @property
     def log_loss_path_(self) -> NDArray:
@@ -288,9 +290,11 @@ class LinearModel(BayesianEstimator):
     @property
     def prior_precision_draws_(self) -> NDArray:
         """Precision of each group under each draw, (n_chains, n_draws, groups)."""
-        if self._fit is None or self._fit.hyper_draws is None:
+        eta = getattr(self, "_hyper_draws", None)
+        if eta is None:
             raise AttributeError(f"{type(self).__name__} has sampled no prior precision")
-        return self._fit.prior_precision_draws
+        flat = self._fit.scales.precisions(eta.reshape(-1, eta.shape[-1]))
+        return flat.reshape(*eta.shape[:2], -1)
 
     # -- what `fit` and `inference.sample` ask for ----------------------------------------------
 
@@ -537,8 +541,8 @@ class LinearModel(BayesianEstimator):
             one side, or without that of the largest mean over standard deviation. The rows of other
             parameters follow. None: all coefficients, in the order of the columns. "auto": the
             same, but a factor of more than 50 levels has one row, of the standard deviation of
-            their effects, if its precision is sampled and no other column has it, and if there are
-            not several classes.
+            their effects, if its precision is sampled and no other column has it. Of several
+            classes it has one for each, of the differences that the other rows are.
         groups : bool, default=False
             A table of the groups of `prior_groups` instead: how far their coefficients spread.
         full : bool, default=False

@@ -228,7 +228,7 @@ def effects_of(estimator: Any, name: str) -> tuple[NDArray, NDArray]:
 
     They are those of its column, times the difference that the column makes between rows: in the
     mean, and in the root mean square, over the levels with rows. The latter is one number for all
-    draws where the precision is no longer drawn, as in a stream.
+    draws where the precision is given.
     """
     fit, model, levels = estimator._fit, estimator.model_, estimator._levels[name]
     n_draws = estimator.draws_[..., 0].size
@@ -241,13 +241,13 @@ def effects_of(estimator: Any, name: str) -> tuple[NDArray, NDArray]:
     squares = np.broadcast_to(step**2, numbers.shape).ravel()
     numbers = numbers.ravel()
     variance = np.full(n_draws, np.mean(squares / estimator.prior_precision_[numbers]))
-    if fit.hyper_draws is not None:
+    if hasattr(estimator, "prior_precision_draws_"):
         scales = fit.scales
         group = np.full(model.dim, -1)
         group[scales.block] = scales.group
         of_level = group[numbers]
         if (of_level >= 0).all():
-            drawn = fit.prior_precision_draws.reshape(n_draws, -1)
+            drawn = estimator.prior_precision_draws_.reshape(n_draws, -1)
             each = squares / fit.prior.unit[numbers]
             if (of_level == of_level[0]).all():
                 variance = np.mean(each) / drawn[:, of_level[0]].astype(np.float64)

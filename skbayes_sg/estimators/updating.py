@@ -31,6 +31,7 @@ from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior, NormalPrior, with_rows
+from skbayes_sg.priors.scales import Scales
 from skbayes_sg.validation import warn
 
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit
@@ -46,7 +47,7 @@ class StreamFit:
         Of the fit before, from which a warm start may go on.
     """
 
-    scales = hyper_draws = n_passes = None
+    hyper_draws = n_passes = None  # no precisions belong to the coefficients of a draw
     ran = Ran()
 
     def __init__(self, stream: Stream, engine: Engine | None) -> None:
@@ -67,6 +68,11 @@ class StreamFit:
     @property
     def learned(self) -> LearnedPrecision | None:
         return self.stream.now.learned
+
+    @property
+    def scales(self) -> Scales | None:
+        """Precisions of the prior that are learned, and have a distribution of their own."""
+        return None if self.stream.sampled is None else self.stream.sampled.scales
 
     def known(self) -> Distribution:
         """The distribution, which may only now be expanded again."""
@@ -271,9 +277,7 @@ def posterior_of(estimator: Any, fit: Any) -> FittedPosterior | None:
     stream, spread = fit.stream, None
     if stream.model is not None and stream.model.has_location:
         spread = stream.model.spread_of_y(stream.rows_that_tell())
-    sampled = None if fit.learned is None else fit.learned.sampled
-    scales = None if sampled is None else sampled.scales
-    facts = fit.prior, scales, stream.columns, spread
+    facts = fit.prior, fit.scales, stream.columns, spread
     return FittedPosterior.of(estimator, stream.distribution, *facts)
 
 
@@ -348,6 +352,18 @@ def draws_of(estimator: Any, fit: Any) -> NDArray:
     fit.known()
     shape = _shape_of_draws(estimator)
     return fit.stream.draws(prod(shape)).reshape(*shape, -1)
+
+
+def hyper_draws_of(estimator: Any, fit: Any) -> NDArray | None:
+    """Draws of the log precisions of the prior, (n_chains, n_draws, K); None if none is sampled.
+
+    Those of a stream are independent of the coefficients of the same draw.
+    """
+    if not isinstance(fit, StreamFit):
+        return fit.hyper_draws
+    shape = _shape_of_draws(estimator)
+    drawn = fit.stream.hyper_draws(prod(shape))
+    return None if drawn is None else drawn.reshape(*shape, -1)
 
 
 def weights_of(estimator: Any, fit: Any) -> NDArray:

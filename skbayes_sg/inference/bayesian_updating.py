@@ -42,6 +42,7 @@ from skbayes_sg.posterior.gaussian import (
 )
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, NormalPrior, with_rows
+from skbayes_sg.priors.scales import Sampled
 
 HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass
@@ -223,12 +224,10 @@ class Stream:
 
         Its draws stand for those of a fit, which samples precisions.
         """
-        now, given = self.now, self.distribution
-        sampled = None if now.learned is None else now.learned.sampled
-        tells = given.noise is None or given.noise[0] > 1
-        if sampled is None or not has_matrix(len(given.mean)) or not tells:
+        given, sampled = self.distribution, self.sampled
+        if sampled is None:
             return given
-        beside = MarginalScales(sampled.scales, given, now.held_prior)
+        beside = MarginalScales(sampled.scales, given, self.now.held_prior)
         try:
             mean, operator = beside.over(sampled.centre, sampled.width)
         except np.linalg.LinAlgError:
@@ -237,6 +236,37 @@ class Stream:
             return NormalInverseGammaPrior(operator, given.noise, mean)
         found = GaussianPrior(operator, mean)
         return found.as_expected() if given.by_expected else found
+
+    @property
+    def sampled(self) -> Sampled | None:
+        """Precisions of the prior beside the distribution, where these are learned and known."""
+        given, learned = self.distribution, self.now.learned
+        tells = given.noise is None or given.noise[0] > 1
+        return learned.sampled if learned and tells and has_matrix(len(given.mean)) else None
+
+    def hyper_draws(self, n_draws: int) -> NDArray | None:
+        """Their hyperparameters, (n_draws, K): quantiles in a random order; None of none.
+
+        They are the same at every call.
+        """
+        if self._hyperparameters is None:
+            return None
+        rng, levels = np.random.default_rng(self.seed.generate_state(4)), np.arange(n_draws) + 0.5
+        each = zip(*self._hyperparameters, strict=True)
+        drawn = [np.interp(rng.permutation(levels) / n_draws, below, at) for at, below in each]
+        return np.stack(drawn, axis=1)
+
+    @cached_property
+    def _hyperparameters(self) -> tuple[NDArray, NDArray] | None:
+        """Values of them, and their distribution functions."""
+        if self.sampled is None:
+            return None
+        scales, centre, width, _ = self.sampled
+        beside = MarginalScales(scales, self.distribution, self.now.held_prior)
+        try:
+            return beside.distributions(centre, width)
+        except np.linalg.LinAlgError:  # as where `marginal` has no moments over them
+            return None
 
     @cached_property
     def held_prior(self) -> NormalPrior:

@@ -60,10 +60,12 @@ def of_groups(estimator: Any, level: float, full: bool):
     return table(estimator._fit.scales.labels, ["group"], columns)
 
 
-def _figures_of_groups(estimator: Any, level: float, full: bool) -> dict[str, NDArray]:
-    """Coefficients of each group, and figures of their standard deviation."""
+def _figures_of_groups(
+    estimator: Any, level: float, full: bool, times: float = 1.0
+) -> dict[str, NDArray]:
+    """Coefficients of each group, and figures of so many times their standard deviation."""
     counts = counted_coefficients(estimator).astype(int)
-    draws = estimator._draws.of(prior_sd_draws(estimator))
+    draws = estimator._draws.of(times * prior_sd_draws(estimator))
     kinds = {"null": None, "full": full, "estimator": estimator}
     return {"n_coefficients": counts} | figures_of(draws, level, **kinds)
 
@@ -90,7 +92,7 @@ def of_coefficients(
     if is_turned(estimator, positive):
         coefficients = -coefficients
     long_factors: dict[int, int] = {}
-    if by_default and not logits:
+    if by_default:
         asked = reference if isinstance(reference, Mapping) else {}
         groups = _long_factors(estimator, asked)
         coefficients, features, long_factors = _in_one_row(coefficients, features, groups)
@@ -106,10 +108,21 @@ def of_coefficients(
     rows = np.arange(len(labels))
     per_logit = len(labels) // max(1, len(logits))
     matters = rows % per_logit < len(features) if logits else rows < len(features)
+    long_factors = {
+        row + k * per_logit: group
+        for k in range(max(1, len(logits)))
+        for row, group in long_factors.items()
+    }
     matters[list(long_factors)] = False
-    of_groups = _figures_of_groups(estimator, level, full) if long_factors else {}
+    if long_factors:
+        # coefficients of classes are independent a priori, and the rows are differences of them
+        n_classes = estimator.model_.shapes["coef"][0]
+        against_one = len(logits) < n_classes
+        times = float(np.sqrt(2.0 if against_one else 1 - 1 / n_classes)) if logits else 1.0
+        of_groups = _figures_of_groups(estimator, level, full, times)
     for row, group in long_factors.items():  # a standard deviation has no sign, and no ratio
-        labels[row] = (labels[row][0], f"sd of {of_groups['n_coefficients'][group]} levels")
+        n_levels = of_groups["n_coefficients"][group] // n_classes
+        labels[row] = (*labels[row][:-1], f"sd of {n_levels} levels")
         for name, values in columns.items():
             values[row] = of_groups[name][group] if name in of_groups else np.nan
     if logits and ratio and not full:  # odds of a class where all columns are 0
@@ -146,7 +159,7 @@ def _long_factors(estimator: Any, but: Container[str]) -> dict[str, int]:
         if len(factor.levels) <= _MANY_LEVELS or factor.name in but or group not in scales.labels:
             continue
         number = scales.labels.index(group)
-        if scales.sizes[number] == len(factor.levels):
+        if scales.sizes[number] == len(factor.levels) * estimator.model_.shapes["coef"][0]:
             groups[factor.name] = number
     return groups
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicHermiteSpline
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
@@ -21,6 +22,8 @@ from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import Scales
 
 _ALONG = np.array([-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0])  # widths from the mode
+_FAR = np.arange(-8.0, 13.0)  # the same; effects that may all be zero have any large precision
+_FINE = 2001
 
 
 class MarginalScales:
@@ -121,6 +124,22 @@ class MarginalScales:
         slopes = scales.pullback(np.repeat(point, len(of_ell), axis=0), np.eye(len(of_ell)))
         curvature = of_ell @ slopes**2 + scales.hyperprior_curvature(point)
         return 1 / np.sqrt(np.maximum(curvature, 0.1))  # within three natural logarithms
+
+    def distributions(self, eta: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
+        """Values of each hyperparameter, and its distribution function there, (K, points) each.
+
+        From about their mode and widths; one varies at a time, with the others at the mode.
+        """
+        values, below = np.empty((len(eta), _FINE)), np.empty((len(eta), _FINE))
+        for k in range(len(eta)):
+            points = np.repeat(eta[None], len(_FAR), axis=0)
+            points[:, k] += _FAR * width[k]
+            density, slopes = zip(*map(self.log_density, points), strict=True)
+            spline = CubicHermiteSpline(points[:, k], density, np.array(slopes)[:, k])
+            values[k] = np.linspace(points[0, k], points[-1, k], _FINE)
+            share = np.exp(spline(values[k]) - max(density))
+            below[k] = (np.cumsum(share) - 0.5 * share) / share.sum()
+        return values, below
 
     def over(self, eta: NDArray, width: NDArray) -> tuple[NDArray, Dense]:
         """Mean and precision of the parameters over all eta, from about their mode and widths.

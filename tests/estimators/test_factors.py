@@ -826,6 +826,48 @@ def test_a_table_has_factors_and_levels_as_levels_of_its_index(fitted, of_many_l
 
 
 @quick
+def test_many_levels_have_one_row_for_each_class():
+    """Of the differences that the rows are of: to the mean over classes, or to one of them."""
+    person = np.arange(300) % 60
+    rows = pd.DataFrame({"person": pd.Categorical(person), "age": AGE[person % N]})
+    y = np.array(["a", "b", "c"])[np.random.default_rng(3).integers(3, size=300)]
+    model = BayesianLogisticRegression(**SHORT).fit(rows, y)
+    groups = model.summary(groups=True).loc["person", ["mean", "sd", "eti95_ub"]]
+    for reference, classes, times in ((None, "abc", np.sqrt(2 / 3)), ("b", "ac", np.sqrt(2))):
+        table = model.summary(reference=reference)
+        assert table.index[:2].tolist() == [
+            (classes[0], "person", "sd of 60 levels"),
+            (classes[0], "age", ""),
+        ]
+        found = table.xs("sd of 60 levels", level="level")
+        assert found.index.get_level_values("class").tolist() == list(classes)
+        np.testing.assert_allclose(found[groups.index], np.tile(times * groups, (len(classes), 1)))
+        assert found["odds_ratio"].isna().all()
+    assert len(model.summary(most=None)) == 3 * 62
+
+
+def test_a_stream_knows_how_far_levels_spread(of_many_levels):
+    """As the fit of the same rows does, also in the table and for a new level."""
+    fit, rows, y = of_many_levels
+    stream = clone(fit)
+    for some in np.array_split(np.random.default_rng(0).permutation(len(y)), 3):
+        stream.partial_fit(rows.iloc[some], y[some])
+    table, groups = stream.summary(), stream.summary(groups=True)
+    assert ("person", "sd of 60 levels") in table.index
+    for found in (table.xs("sd of 60 levels", level="level").iloc[0], groups.loc["person"]):
+        right = fit.summary(groups=True).loc["person"]
+        assert found["mean"] == pytest.approx(right["mean"], rel=0.02)
+        assert found["sd"] == pytest.approx(right["sd"], rel=0.2)  # beside a noise variance
+    few = [BayesianLinearRegression(random_state=0) for _ in range(2)]
+    rows, y = rows.iloc[:40], y[:40]  # five persons
+    few[0].fit(rows, y)
+    few[1].partial_fit(rows, y)
+    new = rows.iloc[:1].assign(person=999)
+    width = [np.diff(model.predict_interval(new)).item() for model in few]
+    assert width[1] == pytest.approx(width[0], rel=0.1)
+
+
+@quick
 def test_tables_of_several_classes_have_levels_too():
     model = BayesianLogisticRegression(**SHORT).fit(ROWS, GRADES)
     table = model.summary()

@@ -57,6 +57,11 @@ def test_one_precision_has_the_distribution_on_a_grid(noise_variance):
     grid, share = joint._grid
     expected = np.interp(rho, grid, np.log(share))
     np.testing.assert_allclose(found - found[0], expected - expected[0], atol=1e-3)
+    mode = marginal.mode(np.zeros((1, 1)))
+    values, below = marginal.distributions(mode, marginal.width(mode))
+    levels = np.array([0.005, 0.1, 0.5, 0.9, 0.995])
+    quantiles = np.interp(levels, below[0], values[0])
+    np.testing.assert_allclose(quantiles, joint.quantiles(levels), atol=0.01 * joint.sd)
 
 
 def test_what_is_known_of_groups_sums_to_what_is_known():
