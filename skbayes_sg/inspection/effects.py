@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sg import frames
 from skbayes_sg.data.row_metadata import offset_of
 from skbayes_sg.inspection.comparisons import comparisons
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.names import labels_by
+from skbayes_sg.inspection.products import products
 from skbayes_sg.inspection.responses import (
     REMEDY,
     draws_enough,
@@ -27,7 +29,7 @@ from skbayes_sg.inspection.responses import (
     weights_of,
 )
 from skbayes_sg.inspection.summary import figures_of
-from skbayes_sg.validation import require_choice
+from skbayes_sg.validation import require_choice, warn
 
 _SCALES = ("difference", "ratio", "odds_ratio")
 
@@ -112,7 +114,8 @@ def average_effects(
     Warns
     -----
     UserWarning
-        If rows are left out, as the cell that would have to move is missing.
+        If rows are left out, as the cell that would have to move is missing. If a column of X is
+        the product of one that moves and another, made by hand: it stays as it is.
 
     Raises
     ------
@@ -164,7 +167,9 @@ def average_effects(
         weight = weight * (member[:, None] == np.arange(len(groups)))
     labels: list[tuple[str, ...]] = []
     draws, attrs, left_out = [], {}, {}
-    for column, comparison in comparisons(X, features, kind, reference):
+    compared = comparisons(X, features, kind, reference)
+    _warn_of_products(X, [column for column, _ in compared])
+    for column, comparison in compared:
         averages = (means.of(version, weight, comparison.rows) for version in comparison.versions)
         first = next(averages)
         for label, average in zip(comparison.labels, averages, strict=True):
@@ -247,6 +252,22 @@ def contrast(
     draws = means.compared(a, b)
     figures = {"level": level, "rope": rope, "full": full}
     return means.table([(scale,)], ["term"], [draws], {}, figures)
+
+
+def _warn_of_products(X: Any, moved: list[str]) -> None:
+    """That columns of X which are products do not move with their factors."""
+    names = [name if isinstance(name, str) else f"x{name}" for name in frames.column_names(X)]
+    found = products(X, [names.index(name) for name in moved])
+    if not found:
+        return
+    shown = [f"{names[j]!r} (of {names[factor]!r})" for j, factor in found.items()]
+    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+    warn(
+        f"average_effects: X has products of columns that move: {', '.join(shown[:3])}{more}; "
+        "they stay as they are, so that effects leave out what they add; make them inside the "
+        "model's Pipeline, as by PolynomialFeatures, or compare two complete tables by contrast",
+        UserWarning,
+    )
 
 
 class _Averages:

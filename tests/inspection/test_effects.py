@@ -1,6 +1,7 @@
 """Average effects and contrasts: formulas, units before a Pipeline, columns of words, errors."""
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
 )
 from skbayes_sg.inspection import average_effects, contrast, prediction_summary
+from skbayes_sg.inspection.products import products
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SHORT = {"n_chains": 4, "n_draws": 25, "burn_in": 20, "random_state": 0}
@@ -640,3 +642,48 @@ def test_lazy_rows_and_rows_too_far_out_are_refused(binary):
     counts = BayesianPoissonRegressor(**SHORT).fit(X[:, :1], np.rint(np.exp(X[:, 0])))
     with pytest.raises(ValueError, match="beyond the largest number under some draws, as in row 1"):
         average_effects(counts, [[0.0], [1e5], [1e5]], kind="derivative")
+
+
+def test_products_that_do_not_move_with_their_factors_are_named():
+    """By their numbers, whatever their names are; other columns are none."""
+    rows = FRAME[["age", "income", "owner", "town"]].assign(
+        mine=FRAME["age"] * FRAME["owner"],
+        square=FRAME["income"].astype(np.float32) ** 2,
+        there=FRAME["income"] * (FRAME["town"] == "Ghent"),
+        twice=2 * FRAME["age"],
+        total=FRAME["age"] + FRAME["income"],
+    )
+    age, income, owner, town, mine, square, there, twice, total = range(9)
+    for moved, found in (
+        (age, {mine: age}),
+        (owner, {mine: owner}),
+        (town, {there: town}),
+        (income, {square: income, there: income}),
+        (twice, {}),
+        (total, {}),
+        (mine, {}),
+    ):
+        assert products(rows, [moved]) == found
+    nearly = rows.assign(mine=rows["mine"] + 0.1 * (np.arange(200) == 77))
+    assert products(nearly, [owner]) == {}
+    rows = rows[["age", "owner", "mine"]]
+    model = BayesianLinearRegression(**SHORT).fit(rows, X[:, 0])
+    shown = r"products of columns that move: 'mine' \(of 'age'\); they stay"
+    with pytest.warns(UserWarning, match=shown):
+        average_effects(model, rows)
+    with warnings.catch_warnings(action="error"):
+        average_effects(model, rows, "mine")
+
+
+def test_products_of_arrays_are_found_in_all_rows():
+    """Those of rows that are looked at first may be none of all."""
+    wide = np.repeat(X, 5, axis=0)
+    product = wide[:, 0] * wide[:, 1]
+    assert products(np.column_stack([wide, product]), [1]) == {3: 1}
+    product[501] += 1.0
+    assert products(np.column_stack([wide, product]), [1]) == {}
+    gaps = np.column_stack([wide, wide[:, 0] * wide[:, 1]])
+    gaps[3, 2] = np.nan
+    assert products(gaps, [0, 1, 2]) == {3: 0}
+    gaps[3, 0] = np.nan
+    assert products(gaps, [0, 1, 2]) == {}
