@@ -175,8 +175,8 @@ class IntegratedJoint(JointPrior):
         A width is the distance of the median from the quantile one normal deviation below it.
         """
         roots, spread = self.distances(u)[0][0], self.root**2 * variances
-        share = np.empty(len(self.at))
-        for k, (at, n) in enumerate(zip(self.at, self.scales.sizes, strict=True)):
+        share = np.empty(len(self.lam_0))
+        for k, (at, n) in enumerate(zip(self.lam_0, self.scales.sizes, strict=True)):
             own = (self._group == k) & (self.root > 0)
             ell = np.log(at) + _AWAY
             more = (np.exp(ell) - at)[:, None]
