@@ -68,6 +68,8 @@ def few_draws(posterior: Posterior, draws: NDArray) -> FewDraws | None:
     """
     if draws.size > _MOST:
         return None
+    if len(draws) <= _FEW[0]:  # nor may so few have so many columns that rows are too many numbers
+        return FewDraws(None)
     data, model = posterior.data.sample, posterior.model
     X = _telling_rows(model, data, draws[_spaced(len(draws), _SPREAD)])
     under_all, unit = _averages(model, X, draws), np.ones((1, 1))

@@ -261,8 +261,10 @@ def test_streams_learn_a_precision_for_each_group():
     log_ratio = np.log(
         model.prior_precision_blocks_["city"] / whole.prior_precision_blocks_["city"]
     )
-    assert abs(log_ratio) < 2 * np.log(whole.prior_precision_draws_[..., 1]).std()
-    assert not hasattr(model, "prior_precision_draws_")
+    right, found = (np.log(each.prior_precision_draws_[..., 1]) for each in (whole, model))
+    assert abs(log_ratio) < 2 * right.std()
+    assert abs(found.mean() - right.mean()) < 0.3 * right.std()
+    assert found.std() == pytest.approx(right.std(), rel=0.3)
 
 
 def test_columns_far_from_zero_have_a_start_near_the_mode():
