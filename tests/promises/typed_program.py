@@ -85,8 +85,6 @@ def misspelt() -> None:
     BayesianBinomialRegressor(random_sate=0)  # type: ignore[call-arg]
     BayesianGammaRegressor(random_sate=0)  # type: ignore[call-arg]
     BayesianLinearRegression(random_sate=0)  # type: ignore[call-arg]
-    BayesianLinearRegression(random_sate=0)  # type: ignore[call-arg]
-    BayesianLogisticRegression(random_sate=0)  # type: ignore[call-arg]
     BayesianLogisticRegression(random_sate=0)  # type: ignore[call-arg]
     BayesianMLPClassifier(random_sate=0)  # type: ignore[call-arg]
     BayesianMLPRegressor(random_sate=0)  # type: ignore[call-arg]
