@@ -32,10 +32,9 @@ class Mixture(NamedTuple):
     """of the rows that were given, which are now in double precision where offsets need it"""
 
 
-def outputs_of(model: Any, X, draws: NDArray, block_bytes: int | None = None) -> Iterator[NDArray]:
+def outputs_of(model: Any, X, draws: NDArray) -> Iterator[NDArray]:
     """Outputs of blocks of rows under the draws, (draws, outputs, n)."""
-    most = block_bytes or 8 * elements_at_a_time()
-    for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, most):
+    for rows in row_blocks(X.shape[0], 8 * len(draws) * model.widest, 8 * elements_at_a_time()):
         block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
         yield model.outputs(draws, block.astype(np.float64, copy=False))
 

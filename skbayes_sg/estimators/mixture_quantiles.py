@@ -1,14 +1,15 @@
-"""Quantiles of mixtures over draws: Gauss rules of few nodes, and all draws where they differ.
+"""Quantiles of mixtures over draws: product rules of few nodes, and all draws where they differ.
 
 Source: math/monte_carlo.md#predictive-quantiles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from math import factorial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial.hermite_e import herme2poly
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -19,21 +20,23 @@ from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Predictor
 
-_OF_PREDICTOR = ((0, (3, 5)), (0, (8,)))
-_OF_BOTH = ((0, (3,)), (1, (5,)), (2, (8,)))
-"""Halvings of the draws, and nodes along the predictor, of one rule after another: where there are
-no parameters that rows share, and where there are. Nodes in a row are those of one pass."""
+_OF_NORMAL = (3, 2), (5, 3)
+_OF_DRAWS = (5, 2), (8, 3), (11, 4)
+_OF_SEVERAL = (4, 2), (6, 3), (8, 4)
+"""Nodes of the predictor, and of each parameter that rows share, of one rule after another: of
+normal scores, for narrow rows, and of scores with the moments of the draws, for others. Where rows
+share several parameters their nodes are multiplied, and the predictor has fewer."""
 _NARROW = 0.1  # widths of y by which a predictor's standard deviation moves the mean
 _PROMISED = 1e-3  # error of the probability below a quantile
 _OF_OUTSIDE = 0.04  # the same, of the probability outside a central interval
 _LAST = 0.015  # coefficients of a distribution function on the last polynomials of a rule
 _CHANCE = 0.75  # least share of rows that stand under a rule which is to be relied on
 _FEW = 32  # rows whose quantiles, in units of their widths, those of others begin at
-_BLOCK_BYTES = 1 << 19  # of outputs, which stay in the cache while a rule is made of them
-_OF_AN_END = 1e-4  # relative error of the probability outside a central interval, in a search
+_BLOCK_BYTES = 1 << 19  # of draws of predictors, which stay in the cache with one of their powers
+_OF_SEARCH = 0.5  # of the tolerance of a probability, in a search
 _OF_WIDTH = 1e-9  # no closer are jumps of a distribution function found
 _FARTHEST = 8.0  # normal quantile that stands for probabilities of 0 and 1 in a search
-_LEAST_SQUARE = 1e-4  # of a polynomial, beside that of the one before it
+_LEAST_SIZE = 1e-6  # of a polynomial, beside that of numbers of variance 1
 _BEYOND = 1.2  # steps to a quantile, so that it is between two numbers
 _ROUNDING = 4 * np.finfo(np.float64).eps
 _SMALLEST = np.finfo(np.float64).smallest_subnormal
@@ -46,15 +49,9 @@ class Rule(NamedTuple):
     outputs: NDArray
     """(nodes, outputs, n)"""
     weights: NDArray
-    """(nodes, n)"""
+    """(nodes, n), with the sum 1; some may be negative"""
     last: NDArray | None = None
-    """(2, nodes, n): weights times the last two of the polynomials that are orthogonal with them"""
-
-    @classmethod
-    def joined(cls, rules: Sequence[Rule]) -> Rule:
-        """Rules under groups of draws as one."""
-        outputs, weights, last = zip(*rules, strict=True)
-        return cls(np.concatenate(outputs), np.concatenate(weights), np.concatenate(last, axis=1))
+    """(2, nodes): a function's coefficients on the predictor's last two polynomials are sums"""
 
     @property
     def n_rows(self) -> int:
@@ -62,13 +59,7 @@ class Rule(NamedTuple):
 
     def of(self, rows: Any) -> Rule:
         """That of some rows."""
-        last = None if self.last is None else self.last[..., rows]
-        return Rule(self.outputs[..., rows], self.weights[:, rows], last)
-
-    def beside(self, given: NDArray) -> Rule:
-        """With further outputs (1, ., n) that no draw moves."""
-        given = np.broadcast_to(given, (len(self.outputs), *given.shape[1:]))
-        return self._replace(outputs=np.concatenate([self.outputs, given], axis=1))
+        return Rule(self.outputs[..., rows], self.weights[:, rows], self.last)
 
     def mean(self, values: NDArray) -> NDArray:
         """Of numbers under each node, (nodes, n): (n,)."""
@@ -83,54 +74,63 @@ def mixture_quantiles(mixture: Mixture, levels: NDArray) -> tuple[NDArray, NDArr
 
     The distribution function of a mixture is a mean over all draws, of a function of the row's
     linear predictor and of the parameters that rows share. It is smooth on the scale of their
-    spread, and is inverted under Gauss rules for the distribution that the draws give them. A
-    quantile stands where the next finer rule gives it the same probability. Where a predictor moves
-    by little of the width of y, as after a fit to many rows, the draws give the rule its mean and
-    standard deviation alone. Elsewhere, as in rows so far from those of the fit that their means
-    vary as much as y does, it is searched for again under that rule, and in the end under all
-    draws. So are quantiles of few draws, and of a model
-    that is no function of one predictor. Where few rows stand, those that do agree by chance, and
-    are searched for again like the others.
+    spread, so that the mean of a polynomial through a few of its numbers is nearly its own, and is
+    inverted under such a rule. A quantile stands where the next finer rule gives it the same
+    probability. Where a predictor moves by little of the width of y, as after a fit to many rows,
+    the draws give the rule its mean and standard deviation alone. Elsewhere, as in rows so far from
+    those of the fit that their means vary as much as y does, it is searched for again under that
+    rule, and in the end under all draws. So are quantiles of few draws, and of a model that is no
+    function of one predictor. Where few rows stand, those that do agree by chance, and are searched
+    for again like the others.
     """
-    model, X, _, _ = mixture
-    draws, weights = mixture.draws.flat, mixture.draws.flat_weights
-    stages, n_levels = _stages(model), len(levels)
-    if not stages:  # a row of several responses has as many mixtures
-        parts = list[tuple[NDArray, NDArray]]()
-        size = 8 * len(draws) * model.widest * n_levels
+    model, X, draws, _ = mixture
+    parts = list[tuple[NDArray, NDArray]]()
+    if not (isinstance(model, Predictor) and model.shapes["coef"][0] == 1):
+        size = 8 * len(draws.flat) * model.widest * len(levels)
         for block in row_blocks(X.shape[0], size, 8 * elements_at_a_time()):
-            rule = _all_draws(mixture._replace(X=X[block]))
-            nowhere = np.full((rule.n_rows, n_levels), np.nan)
+            rule = _all_draws(mixture, X[block])  # a row of several responses has as many mixtures
+            nowhere = np.full((rule.n_rows, len(levels)), np.nan)
             width = rule.mean(model.width(rule.outputs))
             parts.append((inverted(model, rule, levels, nowhere), width))
-        found, of_rows = zip(*parts, strict=True)
-        return np.concatenate(found), np.concatenate(of_rows)
-    ends, widths = np.full((X.shape[0], n_levels), np.nan), np.empty(X.shape[0])
-    left, narrow = np.arange(X.shape[0]), _are_narrow(mixture)
-    of_narrow = [(narrow, *stage) for stage in stages[:2]]
-    of_all = [(np.ones_like(narrow), *stage) for stage in (*stages, (0, None))]
-    for these, n_halvings, numbers in (*of_narrow, *of_all):
-        normal = these is narrow
-        rows_here = left[these[left]]
-        if not len(rows_here):
-            continue
-        groups, n_nodes = list[SharedParameters](), len(draws)
-        if numbers is not None:
-            groups = SharedParameters.groups(_shared(mixture), weights, n_halvings)
-            n_nodes = max(numbers) * sum(len(group.weights) for group in groups)
-            if 4 * n_nodes * np.sum(weights**2) >= 1:  # of effective draws there are as few
-                continue
-        size, stand = 8 * n_nodes * model.widest * n_levels, np.zeros(len(rows_here), bool)
+    else:
+        rules, narrow = ProductRules(mixture), _are_narrow(mixture)
+        size = 8 * (64 * model.widest * len(levels) + X.shape[1])  # also of sparse rows
+        for block in row_blocks(X.shape[0], size, 8 * elements_at_a_time()):
+            some = mixture._replace(X=X[block])
+            parts.append(_of_block(some, rules, narrow[block], levels))
+    found, of_rows = zip(*parts, strict=True)
+    return np.concatenate(found), np.concatenate(of_rows)
+
+
+def _of_block(
+    mixture: Mixture, rules: ProductRules, narrow: NDArray, levels: NDArray
+) -> tuple[NDArray, NDArray]:
+    """`mixture_quantiles` of a block of rows, some of which are `narrow`."""
+    model, X, draws, _ = mixture
+    ends, widths = np.full((X.shape[0], len(levels)), np.nan), np.empty(X.shape[0])
+    left, moments = np.arange(X.shape[0]), np.zeros(0)
+    n_effective = 1 / np.sum(draws.flat_weights**2)
+    few = [n for n in (*_OF_NORMAL, *rules.numbers) if 4 * rules.n_nodes(n) < n_effective]
+    for numbers in (*few, None):  # of few draws there are as many
+        rows_here = left[narrow[left]] if numbers in _OF_NORMAL else left
+        if numbers in rules.numbers and not moments.size:
+            moments = np.zeros((X.shape[0], rules.numbers[-1][0], rules.terms.shape[1]))
+            moments[left] = rules.moments(X[left])
+        stand = np.zeros(len(rows_here), bool)
+        n_nodes = len(draws.flat) if numbers is None else rules.n_nodes(numbers)
+        size = 8 * n_nodes * model.widest * len(levels)
         for block in row_blocks(len(rows_here), size, 8 * elements_at_a_time()):
             rows = rows_here[block]
-            some = mixture._replace(X=X[rows])
-            rules = [_all_draws(some)] if numbers is None else _rules(some, groups, numbers, normal)
-            for rule in rules:
-                stand[block] = known = _stand(model, rule, ends[rows], levels)
-                widths[rows] = rule.mean(model.width(rule.outputs))
-                off = rows[~known]
-                ends[off] = inverted(model, rule.of(~known), levels, ends[off])
-        if stand.mean() > _CHANCE:  # else they agree by chance
+            if numbers is None:
+                rule = _all_draws(mixture, X[rows])
+            else:
+                of_draws = None if numbers in _OF_NORMAL else moments[rows]
+                rule = rules.rule(X[rows], numbers, of_draws)
+            stand[block] = known = _stand(model, rule, ends[rows], levels)
+            widths[rows] = rule.mean(model.width(rule.outputs))
+            off = rows[~known]
+            ends[off] = inverted(model, rule.of(~known), levels, ends[off])
+        if len(stand) and stand.mean() > _CHANCE:  # else they agree by chance
             left = np.setdiff1d(left, rows_here[stand], assume_unique=True)
     return ends, widths
 
@@ -165,13 +165,6 @@ def _with_ones(model: Predictor, X: Any) -> NDArray:
     return np.column_stack([features, np.ones(len(features))])
 
 
-def _stages(model: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Gauss rules, one finer than the other; none for models of more than one predictor."""
-    if not (isinstance(model, Predictor) and model.shapes["coef"][0] == 1):
-        return ()
-    return _OF_BOTH if _n_shared(model) else _OF_PREDICTOR
-
-
 def _shared(mixture: Mixture) -> NDArray:
     """Draws of the d parameters that all rows share, (draws, d)."""
     draws = mixture.draws.flat
@@ -183,48 +176,16 @@ def _n_shared(model: Predictor) -> int:
     return model.dim - model.columns().size
 
 
-def _all_draws(mixture: Mixture) -> Rule:
-    """The rule whose nodes are the draws."""
-    model, X, _, _ = mixture
-    draws, weights = mixture.draws.flat, mixture.draws.flat_weights
-    outputs = np.concatenate(list(outputs_of(model, X, draws)), axis=-1)
-    return Rule(outputs, np.broadcast_to(weights[:, None], (len(draws), outputs.shape[-1])))
+def _all_draws(mixture: Mixture, X: Any) -> Rule:
+    """The rule for rows whose nodes are the draws."""
+    model, theta, weights = mixture.model, mixture.draws.flat, mixture.draws.flat_weights
+    outputs = np.concatenate(list(outputs_of(model, X, theta)), axis=-1)
+    return Rule(outputs, np.broadcast_to(weights[:, None], (len(theta), outputs.shape[-1])))
 
 
-def _rules(
-    mixture: Mixture, groups: list[SharedParameters], numbers: Sequence[int], normal: bool
-) -> Iterator[Rule]:
-    """Gauss rules for rows, with some numbers of nodes of the predictor.
-
-    `normal`: whether predictors given the shared parameters are taken as such.
-    """
-    model, X, draws, _ = mixture
-    coef = draws.flat[:, model.columns()[0]]
-    of_groups = list[Given]()
-    for group in groups:
-        of, share = group.draws, group.draw_weights
-        means, rest = _regressed(coef[of], group.scores, share)
-        if normal:
-            some = _with_ones(model, X)
-            scale = np.linalg.norm(some @ _root(rest, share).T, axis=1)
-            of_groups.append(Given.normal(means @ some.T, scale, group.scores, max(numbers)))
-            continue
-        parts = list[Given]()
-        for block in row_blocks(X.shape[0], 8 * len(of), _BLOCK_BYTES):
-            some = _with_ones(model, X[block])
-            parts.append(Given.of(means @ some.T, some @ rest.T, group.scores, share, max(numbers)))
-        of_groups.append(Given(*(np.concatenate(p, axis=-1) for p in zip(*parts, strict=True))))
-    known = dense(X[:, model.shapes["coef"][1] :]).T  # an offset, and what is given of rows
-    for n_nodes in numbers:
-        pairs = zip(groups, of_groups, strict=True)
-        rule = Rule.joined([group.with_predictors(each, n_nodes) for group, each in pairs])
-        rule.outputs[:, 0] += known[:1].sum(axis=0)
-        yield rule.beside(known[None, 1:]) if model.n_given else rule
-
-
-def _tolerance(level: float) -> float:
+def _tolerance(level: Any) -> Any:
     """Of the probability below a quantile, under two rules: the finer one may be off as well."""
-    return 0.25 * min(_PROMISED, _OF_OUTSIDE * 2 * min(level, 1 - level))
+    return 0.25 * np.minimum(_PROMISED, _OF_OUTSIDE * 2 * np.minimum(level, 1 - level))
 
 
 def _stand(model: Response, rule: Rule, ends: NDArray, levels: NDArray) -> NDArray:
@@ -244,64 +205,144 @@ def _stand(model: Response, rule: Rule, ends: NDArray, levels: NDArray) -> NDArr
             error = _tolerance(level)
             stand[known] &= (below > level - error) & (before < level + error)
             if rule.last is not None:
-                rest = np.einsum("ksn,sn->kn", rule.last, values)
-                stand[known] &= (np.abs(rest) < _LAST).all(axis=0)
+                stand[known] &= (np.abs(rule.last @ values) < _LAST).all(axis=0)
     return stand
 
 
-# -- Gauss rules ------------------------------------------------------------------------------
+# -- rules of few nodes -----------------------------------------------------------------------
 
 
-class Given(NamedTuple):
-    """Numbers given d scores: a mean that is quadratic in them, and residuals scale times z.
+class ProductRules:
+    """Rules for the distributions that draws give a row's predictor and the shared parameters.
 
-    The logarithm of the scale is linear in the scores. It has the slopes with which squares of the
-    residuals have their covariance with the scores, if these are normal. z has a Gauss rule.
+    These are functions of scores that are uncorrelated, of mean 0 and variance 1: linear of the
+    shared parameters, and of the predictor a part that is quadratic in their scores, and one that
+    is linear in a score of its own. Nodes are products of those of Gauss rules of each score, for
+    the draws of the shared ones, which all rows have, and for a normal predictor's. A function is
+    taken for the polynomial through its numbers at the nodes, whose mean over the draws is exact:
+    its coefficients on orthonormal polynomials, times the means of products of these.
     """
 
-    coef: NDArray
-    """(terms, n), of the mean"""
-    slopes: NDArray
-    """(d, n), of the logarithm of the scale"""
-    scale: NDArray
-    """(n,), where the scores are 0"""
-    jacobi: NDArray
-    """(k, k, n), or (k, k, 1), of the polynomials that are orthogonal with respect to draws of z"""
+    def __init__(self, mixture: Mixture) -> None:
+        self.model, draws = mixture.model, mixture.draws
+        theta, self.weights = draws.flat, draws.flat_weights
+        own = _shared(mixture)
+        self.middle = self.weights @ own
+        self.root = _root(own - self.middle, self.weights)
+        self.scores = (own - self.middle) @ np.linalg.pinv(self.root)
+        self.numbers = _OF_DRAWS if own.shape[1] < 2 else _OF_SEVERAL
+        n_own, n_shared = self.numbers[-1]
+        self.of_predictor = np.diag(np.sqrt(np.arange(1.0, n_own)), 1)
+        self.of_predictor += self.of_predictor.T
+        each = [orthonormal(score, self.weights, n_shared) for score in self.scores.T]
+        self.of_scores = [jacobi for _, jacobi in each]
+        self.terms = (self.weights * _products([of_draws for of_draws, _ in each], len(theta))).T
+        coef = theta[:, self.model.columns()[0]]
+        self.coef, self.rest = _regressed(coef, self.scores, self.weights)
+        self.rest_root = _root(self.rest, self.weights)
 
-    @classmethod
-    def normal(cls, coef: NDArray, scale: NDArray, scores: NDArray, n_nodes: int) -> Given:
-        """With normal residuals of this scale, whatever the scores: nodes of Gauss and Hermite."""
-        beside = np.sqrt(np.arange(1.0, n_nodes))
-        jacobi = np.diag(beside, 1) + np.diag(beside, -1)
-        return cls(coef, np.zeros((scores.shape[1], len(scale))), scale, jacobi[..., None])
+    def n_nodes(self, numbers: tuple[int, int]) -> int:
+        """Of the predictor's score and of each other one as many as given."""
+        return numbers[0] * numbers[1] ** self.scores.shape[1]
 
-    @classmethod
-    def of(
-        cls, coef: NDArray, rest: NDArray, scores: NDArray, weights: NDArray, n_nodes: int
-    ) -> Given:
-        """Of residuals `rest` (n, draws) under scores (draws, d)."""
-        z, slopes, scale = standardised(rest, scores, weights)
-        power = z * np.sqrt(weights).astype(z.dtype)  # times the root of weights
-        moments = np.ones((2 * n_nodes, len(z)))
-        moments[1] = z @ weights.astype(z.dtype)
-        for k in range(1, n_nodes):
-            moments[2 * k], below = np.vecdot(power, power), power
-            power = power * z
-            moments[2 * k + 1] = np.vecdot(below, power)
-        return cls(coef, slopes, scale, jacobi_of(moments))
+    def moments(self, X: Any) -> NDArray:
+        """Means over the draws of products of polynomials, (n, degrees, terms).
 
-    def at(self, scores: NDArray, n_nodes: int) -> tuple[NDArray, NDArray, NDArray]:
-        """Under some scores (m, d): the numbers (m, k, n), z (k, n), and weights at each z.
-
-        Nodes are the eigenvalues of the Jacobi matrix, and weights the squares of the first entries
-        of its eigenvectors (Golub & Welsch 1969). Times the j-th orthogonal polynomial, weights are
-        the products of first and j-th entries: they are (k polynomials, k, n).
+        They are Hermite polynomials of the predictor's score, times all products (terms) of those
+        of other scores.
         """
-        z, vectors = np.linalg.eigh(np.moveaxis(self.jacobi[:n_nodes, :n_nodes], -1, 0))
-        scale = self.scale * np.exp(scores @ self.slopes)
-        values = (_quadratic(scores) @ self.coef)[:, None] + scale[:, None] * z.T
-        along = np.swapaxes(vectors[:, :1] * vectors, 0, 1).swapaxes(1, 2)
-        return values, z.T, np.broadcast_to(along, (*along.shape[:2], values.shape[-1]))
+        some, n_own = _with_ones(self.model, X), self.numbers[-1][0]
+        scale = np.linalg.norm(some @ self.rest_root.T, axis=1)
+        over = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+        terms = self.terms.astype(np.float32)
+        found = np.empty((len(some), n_own, terms.shape[1]))
+        found[:, 0] = self.terms.sum(axis=0)
+        for rows in row_blocks(len(some), 8 * len(self.rest), _BLOCK_BYTES):
+            # numbers of size 1 have digits to spare in single precision
+            z = np.empty((len(some[rows]), len(self.rest)), np.float32)
+            np.multiply(some[rows] @ self.rest.T, over[rows, None], out=z, casting="same_kind")
+            power = z.copy()
+            for degree in range(1, n_own):
+                found[rows, degree] = power @ terms
+                power *= z
+        return _hermite_of_powers(n_own) @ found
+
+    def rule(self, X: Any, numbers: tuple[int, int], moments: NDArray | None) -> Rule:
+        """For rows; without moments of the draws, as if the predictor's score were normal."""
+        some, (n_own, n_shared) = _with_ones(self.model, X), numbers
+        z, at_z = gauss_rule(self.of_predictor[:n_own, :n_own])
+        scores, at_scores = np.zeros((1, 0)), np.ones((1, 1))
+        for jacobi in self.of_scores:
+            nodes, at_nodes = gauss_rule(jacobi[:n_shared, :n_shared])
+            scores = np.column_stack(
+                [np.repeat(scores, n_shared, axis=0), np.tile(nodes, len(scores))]
+            )
+            at_scores = np.kron(at_scores, at_nodes)
+        known = dense(X[:, self.model.shapes["coef"][1] :]).T  # an offset, and what is given
+        n_outputs = 1 + scores.shape[1]
+        outputs = np.empty((len(scores), n_own, n_outputs + len(known[1:]), len(some)))
+        scale = np.linalg.norm(some @ self.rest_root.T, axis=1)
+        outputs[:, :, 0] = (_quadratic(scores) @ self.coef @ some.T)[:, None] + np.outer(z, scale)
+        outputs[:, :, 0] += known[:1].sum(axis=0)
+        outputs[:, :, 1:n_outputs] = (self.middle + scores @ self.root)[:, None, :, None]
+        outputs[:, :, n_outputs:] = known[1:]
+
+        if moments is None:
+            moments = np.zeros((1, self.numbers[-1][0], self.terms.shape[1]))
+            moments[:, 0] = self.terms.sum(axis=0)
+        degrees = (self.numbers[-1][1],) * self.scores.shape[1]
+        fewer = (slice(None), slice(n_own), *[slice(n_shared)] * len(degrees))
+        series = moments.reshape(*moments.shape[:2], *degrees)[fewer]
+        weights = at_z.T @ series.reshape(len(moments), n_own, -1) @ at_scores
+        weights = np.broadcast_to(weights.T, (len(scores), n_own, len(some)))
+        last = at_scores[0][:, None] * at_z[-2:, None]
+        flat = outputs.reshape(-1, *outputs.shape[2:])
+        return Rule(flat, weights.reshape(len(flat), -1), last.reshape(2, -1))
+
+
+def orthonormal(values: NDArray, weights: NDArray, n: int) -> tuple[NDArray, NDArray]:
+    """Polynomials of draws that are orthonormal under their weights, (n, draws), and Jacobi matrix.
+
+    By Stieltjes' procedure; beyond as many as there are different numbers they are 0.
+    """
+    found, jacobi = np.zeros((n, len(values))), np.zeros((n, n))
+    found[0] = 1
+    for k in range(n):
+        jacobi[k, k] = weights @ (values * found[k] ** 2)
+        if k + 1 < n:
+            rest = (values - jacobi[k, k]) * found[k] - jacobi[k, k - 1] * found[k - 1] * (k > 0)
+            size = np.sqrt(weights @ rest**2)
+            if size < _LEAST_SIZE:
+                break
+            found[k + 1] = rest / size
+            jacobi[k, k + 1] = jacobi[k + 1, k] = size
+    return found, jacobi
+
+
+def gauss_rule(jacobi: NDArray) -> tuple[NDArray, NDArray]:
+    """Nodes (n,), and orthonormal polynomials at them times their weights, (n, nodes).
+
+    Nodes are eigenvalues of the Jacobi matrix, and weights the squares of the first entries of its
+    eigenvectors, whose others are to these as the polynomials are (Golub & Welsch 1969).
+    """
+    nodes, vectors = np.linalg.eigh(jacobi)
+    return nodes, vectors[0] * vectors
+
+
+def _products(of_scores: list[NDArray], n: int) -> NDArray:
+    """Products over scores, of each polynomial (terms, n), in all combinations, (terms ** d, n)."""
+    found = np.ones((1, n))
+    for each in of_scores:
+        found = (found[:, None] * each).reshape(-1, n)
+    return found
+
+
+def _hermite_of_powers(n: int) -> NDArray:
+    """Coefficients (n, n) of powers in each of the orthonormal Hermite polynomials."""
+    found = np.zeros((n, n))
+    for k, row in enumerate(found):
+        row[: k + 1] = herme2poly(np.eye(n)[k]) / np.sqrt(factorial(k))
+    return found
 
 
 def _quadratic(scores: NDArray) -> NDArray:
@@ -315,112 +356,6 @@ def _regressed(values: NDArray, scores: NDArray, weights: NDArray) -> tuple[NDAr
     terms, root = _quadratic(scores), np.sqrt(weights)[:, None]
     coef = (np.linalg.pinv(root * terms) * root.T) @ values
     return coef, values - terms @ coef
-
-
-def standardised(
-    rest: NDArray, scores: NDArray, weights: NDArray
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Residuals (n, draws) over their scales: z (n, draws), slopes (d, n) and scale at 0 (n,).
-
-    z is in single precision: numbers of size 1 have digits to spare, and each array is read and
-    written in half of the time.
-    """
-    scale = np.sqrt(np.square(rest, out=np.empty_like(rest)) @ weights)
-    z = np.empty(rest.shape, np.float32)
-    over = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
-    np.multiply(rest, over[:, None], out=z, casting="same_kind")
-    if not scores.shape[1]:
-        return z, np.zeros((0, len(z))), scale
-    single = scores.astype(z.dtype)
-    slopes = 0.5 * (z * z) @ (weights.astype(z.dtype)[:, None] * single)
-    factor = -slopes @ single.T
-    z *= np.exp(factor, out=factor)
-    return z, slopes.T.astype(np.float64), scale
-
-
-def jacobi_of(moments: NDArray) -> NDArray:
-    """Jacobi matrices (k, k, n) of distributions with 2 k moments (2 k, n).
-
-    They are those of the recurrence of orthogonal polynomials, by Chebyshev's algorithm (Gautschi
-    2004, section 2.1.7). Where a distribution has fewer numbers than nodes, nothing but rounding is
-    left for further entries, and they are 0.
-    """
-    n_nodes, n_rows = len(moments) // 2, moments.shape[1]
-    jacobi = np.zeros((n_nodes, n_nodes, n_rows))
-    before, here, square = np.zeros_like(moments), moments, np.zeros(n_rows)
-    jacobi[0, 0] = centre = slope = here[1] / here[0]
-    for k in range(1, n_nodes):
-        after, of = np.zeros_like(moments), slice(k, 2 * n_nodes - k)
-        after[of] = here[k + 1 : 2 * n_nodes - k + 1] - centre * here[of] - square * before[of]
-        square = after[k] / here[k - 1]
-        is_left = square > _LEAST_SQUARE
-        square = np.where(is_left, square, 0.0)
-        after[:, ~is_left] = 0
-        after[k, ~is_left] = 1.0
-        next_slope = after[k + 1] / after[k]
-        centre, slope = next_slope - slope, next_slope
-        jacobi[k, k] = centre
-        jacobi[k, k - 1] = jacobi[k - 1, k] = np.sqrt(square)
-        before, here = here, after
-    return jacobi
-
-
-class SharedParameters(NamedTuple):
-    """Nodes of the d parameters that all rows share, on which predictors depend, of some draws."""
-
-    draws: NDArray
-    """(m,): their numbers"""
-    draw_weights: NDArray
-    """(m,), with the sum 1"""
-    scores: NDArray
-    """(m, d): of the parameters, each standardised given those before it"""
-    nodes: NDArray
-    """(nodes, d), of the scores"""
-    values: NDArray
-    """(nodes, d), of the parameters"""
-    weights: NDArray
-    """(nodes,), with the share of the draws as their sum"""
-
-    @classmethod
-    def of(cls, own: NDArray, weights: NDArray, draws: NDArray, n_nodes: int) -> SharedParameters:
-        """Of draws (all, d): one parameter after another, given those before it."""
-        share, own = weights[draws].sum(), own[draws]
-        weights = weights[draws] / share
-        scores, nodes, values, each = own[:, :0], np.zeros((1, 0)), np.zeros((1, 0)), np.ones(1)
-        for column in own.T:
-            coef, rest = _regressed(column[:, None], scores, weights)
-            given = Given.of(coef, rest.T, scores, weights, n_nodes)
-            value, z, along = (part[..., 0] for part in given.at(nodes, n_nodes))
-            scores = np.column_stack([scores, standardised(rest.T, scores, weights)[0][0]])
-            nodes, values = (np.repeat(before, n_nodes, axis=0) for before in (nodes, values))
-            nodes = np.column_stack([nodes, np.tile(z, len(each))])
-            values, each = (
-                np.column_stack([values, value.ravel()]),
-                np.outer(each, along[0]).ravel(),
-            )
-        return cls(draws, weights, scores, nodes, values, share * each)
-
-    @classmethod
-    def groups(cls, own: NDArray, weights: NDArray, n_halvings: int) -> list[SharedParameters]:
-        """Of halves of halves of draws (draws, d), by their scores in turn."""
-        n_nodes = max(4 - own.shape[1] - n_halvings, 2)
-        draws = [np.arange(len(own))]
-        scores = cls.of(own, weights, draws[0], n_nodes).scores
-        for k in range(n_halvings):
-            by = scores[:, k % own.shape[1]]
-            order = [group[np.argsort(by[group], kind="stable")] for group in draws]
-            draws = [half for group in order for half in np.array_split(group, 2)]
-        return [cls.of(own, weights, group, n_nodes) for group in draws]
-
-    def with_predictors(self, predictors: Given, n_nodes: int) -> Rule:
-        """A rule for each row."""
-        etas, _, along = predictors.at(self.nodes, n_nodes)
-        n_shared, d = self.values.shape
-        outputs = np.empty((n_shared, n_nodes, 1 + d, etas.shape[-1]))
-        outputs[:, :, 0] = etas
-        outputs[:, :, 1:] = self.values[:, None, :, None]
-        each = (self.weights[:, None, None] * along[:, None]).reshape(n_nodes, -1, etas.shape[-1])
-        return Rule(outputs.reshape(-1, *outputs.shape[2:]), each[0], each[-2:])
 
 
 # -- inversion --------------------------------------------------------------------------------
@@ -456,7 +391,7 @@ def inverted(model: Response, rule: Rule, levels: NDArray, near: NDArray) -> NDA
         here = np.clip(np.floor(t[left]) if model.counts else t[left], least, most)
         some = rule.of(rows[left])
         below = some.mean(model.distribution(scale.y(here, rows[left]), some.outputs))
-        at = np.clip(np.nan_to_num(ndtri(below), nan=_FARTHEST), -_FARTHEST, _FARTHEST)
+        at = np.clip(ndtri(np.clip(np.nan_to_num(below, nan=1.0), 0, 1)), -_FARTHEST, _FARTHEST)
         at -= wanted[left]
         is_low = below < q[left]
         for side, ends, values, others in (
@@ -470,8 +405,8 @@ def inverted(model: Response, rule: Rule, levels: NDArray, near: NDArray) -> NDA
 
         gap = high[left] - low[left]
         close = np.maximum(1.0 if model.counts else _OF_WIDTH, _ROUNDING * np.abs(here))
-        off = np.abs(below - q[left]) / (2 * np.minimum(q[left], 1 - q[left]))
-        is_found = (off <= _OF_AN_END) & (not model.counts)
+        off = np.abs(below - q[left])
+        is_found = (off <= _OF_SEARCH * _tolerance(q[left])) & (not model.counts)
         found[left] = np.where(is_found, here, high[left])
         beyond = np.where(is_low, here == most, here == least)
         found[left[beyond]] = np.where(is_low, np.inf, -np.inf)[beyond]
@@ -514,6 +449,8 @@ class SearchScale(NamedTuple):
     @classmethod
     def of(cls, model: Response, rule: Rule) -> SearchScale:
         zeros, ones = np.zeros(rule.n_rows), np.ones(rule.n_rows)
+        sizes = np.abs(rule.weights)
+        rule = Rule(rule.outputs, sizes / sizes.sum(axis=0))
         if model.log_link and not model.counts:
             eta, at_one = rule.outputs[:, 0], rule.outputs.copy()
             at_one[:, 0] = 0

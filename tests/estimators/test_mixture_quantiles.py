@@ -9,9 +9,10 @@ from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.estimators.mixture_predictions import Mixture
 from skbayes_sg.estimators.mixture_quantiles import (
     _PROMISED,
-    Given,
-    SharedParameters,
+    ProductRules,
+    gauss_rule,
     mixture_quantiles,
+    orthonormal,
 )
 from skbayes_sg.models import Gamma, Linear, NegativeBinomial, Poisson, Student
 from skbayes_sg.models.log_link import LogLink
@@ -83,19 +84,18 @@ def test_probabilities_below_quantiles_are_the_levels(cls, spread, evenness, see
 
 def test_narrow_predictors_take_no_moments_of_draws(monkeypatch):
     """Their mean and standard deviation are those of all draws, and others have all moments."""
-    counted, of = [], Given.of
+    counted, moments = [], ProductRules.moments
 
-    def noted(coef, rest, *others):
-        counted.append(len(rest))
-        return of(coef, rest, *others)
+    def noted(rules, X):
+        counted.append(len(X))
+        return moments(rules, X)
 
-    monkeypatch.setattr(Given, "of", noted)
+    monkeypatch.setattr(ProductRules, "moments", noted)
     for cls in OWN:
         for spread, is_narrow in ((0.02, True), (1.0, False)):
             counted.clear()
             mixture_quantiles(a_mixture(cls, spread, 0, n_rows=80), LEVELS)
-            rows_of_moments = max(counted)
-            assert rows_of_moments < 20 if is_narrow else rows_of_moments > 60
+            assert sum(counted) < 20 if is_narrow else sum(counted) > 60
 
 
 @pytest.mark.parametrize("n_draws", [1, 2, 9, 33])
@@ -108,51 +108,53 @@ def test_few_draws_are_all_taken(n_draws):
         np.testing.assert_allclose(below, level, atol=_PROMISED)
 
 
-@pytest.mark.parametrize("n_nodes", [2, 4, 8])
+@pytest.mark.parametrize("n_nodes", [2, 3, 4])
 def test_a_gauss_rule_has_the_moments_of_the_draws(n_nodes):
     rng = np.random.default_rng(0)
-    eta, weights = rng.gamma(2.0, size=(500, 3)) * [1.0, 0.0, 1e4], rng.dirichlet(np.ones(500))
-    centre = weights @ eta
-    given = Given.of(centre[None], (eta - centre).T, np.empty((500, 0)), weights, n_nodes)
-    sd = np.sqrt(weights @ (eta - centre) ** 2)
-    unit = np.where(sd > 0, sd, 1.0)
-    for n in range(1, n_nodes + 1):  # rules of fewer nodes are in that of the most
-        nodes, _, along = given.at(np.empty((1, 0)), n)
-        assert nodes.shape == (1, n, 3)
-        for power in range(2 * n):
-            moment = weights @ ((eta - centre) / unit) ** power
-            found = np.sum(along[0] * ((nodes[0] - centre) / unit) ** power, axis=0)
-            np.testing.assert_allclose(found, moment, rtol=1e-3, atol=1e-5)
+    draws, weights = rng.gamma(2.0, size=500) - 2, rng.dirichlet(np.ones(500))
+    polynomials, jacobi = orthonormal(draws, weights, 4)
+    np.testing.assert_allclose((weights * polynomials) @ polynomials.T, np.eye(4), atol=1e-12)
+    nodes, at_nodes = gauss_rule(jacobi[:n_nodes, :n_nodes])
+    for power in range(2 * n_nodes):
+        np.testing.assert_allclose(at_nodes[0] @ nodes**power, weights @ draws**power, rtol=1e-9)
+    # and a polynomial's coefficients
+    found = at_nodes @ nodes
+    np.testing.assert_allclose(found, (weights * polynomials[:n_nodes]) @ draws, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_draws", [1, 2, 3, 40])
-def test_a_gauss_rule_of_as_many_nodes_as_numbers_is_the_numbers(n_draws):
+@pytest.mark.parametrize("n_numbers", [1, 2, 3])
+def test_a_gauss_rule_of_as_many_nodes_as_numbers_is_the_numbers(n_numbers):
     """Rounding is left of further polynomials, and no number may come of it."""
-    rng = np.random.default_rng(n_draws)
-    numbers, weights = rng.standard_normal(3), rng.dirichlet(np.ones(n_draws))
-    eta = numbers[np.arange(n_draws) % 3]
-    rest = (eta - weights @ eta)[None]
-    given = Given.of((weights @ eta)[None, None], rest, np.empty((n_draws, 0)), weights, 8)
-    nodes, _, along = given.at(np.empty((1, 0)), 8)
+    rng = np.random.default_rng(n_numbers)
+    numbers, weights = rng.standard_normal(n_numbers), rng.dirichlet(np.ones(40))
+    draws = numbers[np.arange(40) % n_numbers]
+    nodes, at_nodes = gauss_rule(orthonormal(draws, weights, 4)[1])
     for end in np.append(np.sort(numbers) + 1e-3, -np.inf):
-        below = weights @ (eta <= end)
-        np.testing.assert_allclose(along[0, :, 0] @ (nodes[0, :, 0] <= end), below, atol=1e-5)
+        np.testing.assert_allclose(at_nodes[0] @ (nodes <= end), weights @ (draws <= end))
 
 
-def test_draws_that_depend_on_shared_parameters_have_their_moments_at_the_nodes():
-    """Their mean is quadratic, and the logarithm of their scale linear, in normal parameters."""
-    rng = np.random.default_rng(0)
-    a, noise = rng.standard_normal((2, 100_000))
-    b = 0.4 * a**2 + np.exp(0.3 * a) * noise
-    weights = np.full(len(a), 1 / len(a))
-    shared = SharedParameters.of(np.column_stack([a, b]), weights, np.arange(len(a)), 4)
-    assert shared.values.shape == (16, 2)
-    for i in range(6):
-        for j in range(6 - i):
-            moment = np.mean(a**i * b**j)
-            error = np.std(a**i * b**j) / np.sqrt(len(a))
-            found = shared.weights @ (shared.values[:, 0] ** i * shared.values[:, 1] ** j)
-            assert abs(found - moment) < 5 * error + 1e-4, (i, j)
+@pytest.mark.parametrize("cls", [Poisson, Gamma, Student])
+def test_a_rule_has_the_mixed_moments_of_the_draws(cls):
+    """Of predictors and shared parameters, to the degrees for which it has nodes."""
+    mixture = a_mixture(cls, 0.5, 0, evenness=1.0)
+    rules, weights = ProductRules(mixture), mixture.draws.flat_weights
+    theta = mixture.draws.flat.copy()
+    theta[:, :4] = rules.rest  # whose predictors have no mean given the shared parameters
+    mixture = mixture._replace(draws=mixture.draws.of(theta[None]))
+    rules, X = ProductRules(mixture), mixture.X
+    eta = X @ theta[:, :3].T + theta[:, 3]
+    moments = rules.moments(X)
+    for numbers in rules.numbers:
+        rule = rules.rule(X, numbers, moments)
+        np.testing.assert_allclose(rule.weights.sum(axis=0), 1, atol=1e-5)
+        for power in range(numbers[0]):
+            unit = np.sqrt(weights @ eta.T ** (2 * power))
+            for own in range(numbers[1] if OWN[cls] else 1):
+                shared = theta[:, -1] ** own
+                expected = eta**power @ (weights * shared)
+                found = rule.mean(rule.outputs[:, 0] ** power * rule.outputs[:, -1] ** own)
+                size = unit * np.sqrt(weights @ shared**2)
+                np.testing.assert_allclose(found / size, expected / size, atol=1e-4)
 
 
 def test_draws_that_depend_on_shared_parameters_in_another_way_are_all_taken():
