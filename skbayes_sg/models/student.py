@@ -10,6 +10,8 @@ from skbayes_sg.data import Data, of_targets
 from skbayes_sg.models.base import Response, notices_of_means
 from skbayes_sg.models.predictor import Family, once
 
+_MANY = 10_000  # rows, with which a fit by HMC takes half a minute
+
 
 class Student(Family, Response):
     """y = eta + s t, with t of nu degrees of freedom: ``s = s_0 + exp(a)``, ``nu = 1 + exp(b)``.
@@ -71,7 +73,20 @@ class Student(Family, Response):
 
     @classmethod
     def notices(cls, data: Data) -> list[str]:
-        return notices_of_means(
+        """Also that a fit will be long, where most of many rows have the same y.
+
+        The scale is then at its least, where its logarithm has a posterior that no expansion
+        stands for: every step is one over all rows.
+        """
+        notices, rows = list[str](), data.sample
+        low, high = quantiles(rows.y, rows.weight, [0.25, 0.75])
+        if low == high and data.n_rows > _MANY:
+            notices.append(
+                f"half of {data.n_rows:,.0f} rows or more have y = {low:.3g}: there is next to no "
+                "noise to learn a scale from, and this takes minutes; model whether y is this "
+                "number by a classifier, and the other rows by a regression"
+            )
+        return notices + notices_of_means(
             data,
             "whose noise is not Student's, give the observations, or take BayesianLinearRegression "
             "with var_weights",

@@ -14,6 +14,7 @@ from skbayes_sg import (
     BayesianRobustRegressor,
 )
 from skbayes_sg.callbacks import Callback
+from skbayes_sg.data import InMemory
 from skbayes_sg.data.blockwise import Source
 from skbayes_sg.inspection import totals
 from skbayes_sg.models import Student
@@ -161,6 +162,32 @@ def test_rounded_numbers_have_the_slope_of_least_squares(seed):
     assert (model.coef_std_ > error).all()
     assert (model.coef_std_ < 2 * error).all()
     assert model.scale_ == pytest.approx(0.25, rel=0.1)
+
+
+@FEW
+def test_many_rows_of_one_number_are_told_before_they_take_minutes(seed, monkeypatch):
+    """The other rows, as the remedy says, take seconds, and so do few."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((20_000, 2)), np.full(20_000, 3.0)
+    odd = rng.random(len(y)) < 0.05
+    y[odd] += rng.standard_normal(odd.sum())
+
+    def told(X, y):
+        return Student.notices(InMemory(X, y, None, len(y)))
+
+    assert not told(X[:5000], y[:5000])
+    assert not told(X, np.where(odd, 3.0, X[:, 0]))
+    assert BayesianRobustRegressor(**QUICK).fit(X[odd], y[odd]).scale_ > 0.5
+
+    def not_yet(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skbayes_sg.estimators.base.sample", not_yet)
+    monkeypatch.setattr("skbayes_sg.estimators.linear_model.update", not_yet)
+    for begin in ("fit", "partial_fit"):
+        words = "half of 20,000 rows or more have y = 3: .* this takes minutes; model whether y is"
+        with pytest.warns(UserWarning, match=words), pytest.raises(KeyboardInterrupt):
+            getattr(BayesianRobustRegressor(**QUICK), begin)(X, y)
 
 
 @FEW

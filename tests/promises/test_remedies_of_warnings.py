@@ -370,7 +370,7 @@ ELSEWHERE = {
     "estimators/test_factors.py": ["of X has levels", "which it knew to"],
     "estimators/test_named_samplers.py": ["next to no noise"],
     "estimators/test_path.py": ["rely on em_precisions"],
-    "estimators/test_robust.py": ["outweigh"],
+    "estimators/test_robust.py": ["outweigh", "this takes minutes"],
     "inference/test_rare_levels.py": ["no normal distribution stands"],
     "inference/test_stream_is_fit.py": ["summed up far from"],
     "inference/test_stream_orders.py": ["no longer kept"],
