@@ -111,14 +111,13 @@ class FittedPosterior:
     def of(
         cls,
         estimator: Any,
+        fit: Any,
         distribution: Distribution | Deferred[Distribution],
-        prior: Any,
-        scales: Scales | None,
-        columns: Columns | None,
         spread: tuple[float, float] | None,
     ) -> FittedPosterior:
-        """What a fitted estimator shows of a distribution of its model's parameters."""
+        """What an estimator shows of its fit, or stream, and a distribution of its parameters."""
         model, names = estimator.model_, getattr(estimator, "feature_names_in_", None)
+        prior, scales, columns = fit.prior, fit.scales, estimator._columns
         held = None
         if isinstance(estimator.prior, FittedPosterior):
             before = estimator.prior.with_columns_of(model, estimator._design)

@@ -271,14 +271,12 @@ def _learned_from(
 def posterior_of(estimator: Any, fit: Any) -> FittedPosterior | None:
     """The present posterior as a value."""
     if not isinstance(fit, StreamFit):
-        facts = fit.prior, fit.scales, estimator._columns, estimator._spread
-        gaussian = fit.gaussian
-        return None if gaussian is None else FittedPosterior.of(estimator, gaussian, *facts)
+        gaussian, spread = fit.gaussian, estimator._spread
+        return None if gaussian is None else FittedPosterior.of(estimator, fit, gaussian, spread)
     stream, spread = fit.stream, None
     if stream.model is not None and stream.model.has_location:
         spread = stream.model.spread_of_y(stream.rows_that_tell())
-    facts = fit.prior, fit.scales, stream.columns, spread
-    return FittedPosterior.of(estimator, stream.distribution, *facts)
+    return FittedPosterior.of(estimator, fit, stream.distribution, spread)
 
 
 def _of_information(distribution: Distribution) -> list[str]:
