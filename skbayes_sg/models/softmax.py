@@ -153,10 +153,9 @@ class Softmax(Categorical, Predictor):
         coef = theta[:, : self._n_coef].reshape(len(theta), k, -1)
         features = self.features(X)
         offsets = None if features is X else dense(X[:, features.shape[1] :])
+        # a column more takes less than a pass over the logits
+        inputs = with_ones(features) if self.fit_intercept else features
         if k == 1:
-            inputs = features
-            if self.fit_intercept:  # a column more takes less than a pass over the logits
-                inputs = with_ones(features)
             z = inputs @ np.negative(theta).T  # rows first, which is the faster product
             if offsets is not None:
                 z -= offsets
@@ -166,13 +165,18 @@ class Softmax(Categorical, Predictor):
             return (np.divide(1, z, out=z) @ weights)[:, None]
 
         # class by class, so that what is summed over classes are long rows
-        by_class = coef.swapaxes(0, 1).reshape(-1, coef.shape[2])
-        z = (by_class @ features.T).reshape(k, len(theta), -1)
         if self.fit_intercept:
-            z += theta[:, self._n_coef :].T[:, :, None]
+            coef = np.concatenate([coef, theta[:, self._n_coef :, None]], axis=2)
+        by_class = coef.swapaxes(0, 1).reshape(-1, coef.shape[2])
+        z = (by_class @ inputs.T).reshape(k, len(theta), -1)
         if offsets is not None:
             z += offsets.T[:, None]
-        _, total = exponentials(z, axis=0)
+        least = _LEAST[z.dtype]
+        if z.min(initial=0.0) > least and z.max(initial=0.0) < -least:
+            # exponentials are neither subnormal nor infinite, and the largest need not be 1
+            total = np.exp(z, out=z).sum(axis=0, keepdims=True)
+        else:
+            _, total = exponentials(z, axis=0)
         z *= np.divide(weights[:, None], total, out=total)
         return (np.ones(len(theta), z.dtype) @ z).T
 

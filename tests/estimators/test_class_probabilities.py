@@ -111,6 +111,19 @@ def test_means_over_draws_are_those_of_the_predictions_of_each(n_classes, form, 
     np.testing.assert_allclose(found, np.einsum("s,skn->nk", weights, each), rtol=1e-11)
 
 
+@pytest.mark.parametrize("size", [1.0, 30.0, 70.0, 90.0, 1e4])
+def test_logits_of_any_size_have_probabilities_in_single_precision(size):
+    """Also those whose exponentials are infinite or 0 in it, all of a row or some."""
+    rng, model = np.random.default_rng(0), Softmax(2, 3, fit_intercept=False)
+    theta = rng.normal(0, 0.01, (20, 6)).astype(np.float32)
+    theta[:, ::2] += np.float32([1.0, 1.0, 0.9])
+    X = np.array([[size, 0.0], [-size, 1.0]], np.float32)
+    weights = np.full(20, 0.05)
+    found = model.mean_probabilities(theta, weights.astype(np.float32), X)
+    expected = model.mean_probabilities(theta.astype(float), weights, X.astype(float))
+    np.testing.assert_allclose(found, expected, atol=2 * size * 2.0**-24 + 1e-6)
+
+
 def test_rows_in_single_precision_take_no_second_look_where_they_are_many(seed, monkeypatch):
     """Their smallest probabilities end where exponentials do, in either precision."""
     _, X, draws = rows_and_draws(seed, 3)
