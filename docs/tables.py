@@ -13,7 +13,8 @@ names the pages that would change, and ends with exit code 1. What may stand und
   ``rows`` each row of the file is one. ``corner`` is the heading above the labels.
 - ``value``: the column that a cell shows; ``"mean seconds"`` (or median, sum, min, max, count) of
   several rows; ``"{mean} ± {sd}"`` with words.
-- ``over``: as ``where``, and the cell is divided by that of these rows.
+- ``over``: as ``where``, and the cell is divided by that of these rows; ``times``: a factor, for
+  other units.
 - ``digits`` after the point or ``significant`` ones, of numbers that are no integers in the file.
 - ``text``: words in place of the columns that they are named after; ``names``: what to call
   values of the file; ``missing``: what stands where no row is found.
@@ -117,6 +118,8 @@ def part(name: str, spec: dict) -> str:
     found = quantity(name, spec, spec["where"])
     if "over" in spec and found != spec.get("missing"):
         found = float(found) / float(quantity(name, spec, spec["where"] | spec["over"]))
+    elif "times" in spec and found != spec.get("missing"):
+        found = float(found) * spec["times"]
     elif isinstance(found, str):
         if re.fullmatch(r"-?\d+", found):
             return f"{int(found):,}"
