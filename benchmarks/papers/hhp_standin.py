@@ -37,7 +37,8 @@ found to make no difference, which is what alpha = 3, 4 and 5 beside 6 are to sh
 Per run: held-out error of the last iterate, at the end and at its best, and the same for the
 average of the predictions since a tenth of the run; log loss and classification error at the end.
 "train" is the error of the last iterate on training rows. The judged curve is that of the last
-iterate for SGD and of the average for the rest; averaging SGD's iterates helps less. Default:
+iterate for SGD and of the average for the rest. Without a prior the average of SGD's iterates is
+worse than those of the samplers; under lambda = 100 it has the smallest error of all. Default:
 41,000 steps of 500 rows, 199 passes, about half a CPU minute a run; --full: 205,000.
 """
 
