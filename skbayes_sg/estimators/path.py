@@ -46,7 +46,8 @@ def hyperparameter_path(
     Variational EM learns the precision without the validation data. It runs twice: in the
     estimator's own sampler (``em_...``), and in constant SGD as Mandt et al. do (``sgd_em_...``).
     Compare the two. The first is the one to rely on. The second is right where the posterior is
-    nearly normal, whatever the step (math/constant_sgd.md#learning-the-prior-in-constant-sgd).
+    nearly normal, whatever the step, and may be off by a factor of several where columns are
+    correlated and rows few (math/constant_sgd.md#learning-the-prior-in-constant-sgd).
 
     As in `sklearn.linear_model.lasso_path`, the fits over the values go from the strongest prior
     down, and each starts where the last one stopped. They do so in runs of five.
@@ -95,9 +96,10 @@ def hyperparameter_path(
     Warns
     -----
     ConvergenceWarning
-        What the fits warn of. One warning speaks for all of constant SGD's. Directions that change
-        no probability, such as a common shift of all logits of three classes or more, have no
-        gradient noise; that its draws do not move there is no reason for a warning.
+        What the fits warn of. One warning speaks for all of constant SGD's, and says how many times
+        ``em_precisions`` it learned. Directions that change no probability, such as a common shift
+        of all logits of three classes or more, have no gradient noise; that its draws do not move
+        there is no reason for a warning.
 
     Notes
     -----
@@ -140,7 +142,10 @@ def hyperparameter_path(
     if by_sgd.warnings:  # one is said, as the rest concerns the estimator's own
         n_more = len(by_sgd.warnings) - 1
         more = f" (and {n_more} more in sgd_em_warnings)" if n_more else ""
-        warn(f"constant SGD (sgd_em_...): {by_sgd.warnings[0]}{more}")
+        ratio = by_sgd.precisions / own.precisions
+        ends = " to ".join(dict.fromkeys([f"{ratio.min():.2g}", f"{ratio.max():.2g}"]))
+        beside = f" learned {ends} times em_precisions" if by_sgd.sampler is not None else ""
+        warn(f"constant SGD (sgd_em_...){beside}: {by_sgd.warnings[0]}{more}")
     runs: list[Any] = np.split(values, range(_SEGMENT, len(values), _SEGMENT))
     results = in_parallel(partial(_fit_run, estimator, data), runs, n_jobs)
     losses, passes = zip(*results, strict=True)
