@@ -45,12 +45,18 @@ dist: $(VENV)/dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
 
-# every script as a module; the loop goes on after a failure and fails in the end
-SCRIPTS := $(subst /,.,$(basename $(shell grep -rl --include=*.py '^if __name__' benchmarks)))
+# every script as a module, each for at most BUDGET seconds (0: no limit); the loop goes on after a
+# failure and fails in the end. A script that is stopped is no failure, and keeps the tables it had not
+# yet made anew, which name their commit. WHICH names some, and ARGS has their arguments:
+# make bench WHICH=benchmarks.papers.ahn_kdd ARGS=--full BUDGET=0
+BUDGET ?= 600
+ARGS ?=
+bench: WHICH := $(or $(WHICH),$(subst /,.,$(basename $(shell grep -rl --include=*.py '^if __name__' benchmarks))))
 bench: $(VENV)/bench
-	@failed=; for script in $(SCRIPTS); do \
-	    echo; echo "python -m $$script"; \
-	    $(BIN)/python -m $$script || failed="$$failed $$script"; \
+	@failed=; for script in $(WHICH); do \
+	    echo; echo "python -m $$script $(ARGS)"; \
+	    timeout $(BUDGET) $(BIN)/python -m $$script $(ARGS); code=$$?; \
+	    case $$code in 0) ;; 124) echo "stopped after $(BUDGET) s";; *) failed="$$failed $$script";; esac; \
 	done; \
 	test -z "$$failed" || { echo; echo "failed:$$failed"; exit 1; }
 
