@@ -372,6 +372,7 @@ ELSEWHERE = {
     "estimators/test_path.py": ["rely on em_precisions"],
     "estimators/test_robust.py": ["outweigh", "this takes minutes"],
     "inference/test_rare_levels.py": ["no normal distribution stands"],
+    "inspection/test_effects.py": ["products of columns that move"],
     "inference/test_stream_is_fit.py": ["summed up far from"],
     "inference/test_stream_orders.py": ["no longer kept"],
     "models/test_checks.py": ["writes into its argument"],
