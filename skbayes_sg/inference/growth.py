@@ -164,10 +164,7 @@ def grown(stream: Stream, model: Predictor, hyperprior: Any, weak: NormalPrior) 
             made[id(given)] = growth.prior(given, precision, unit, mean)
         return made[id(given)]
 
-    learned, asked_at = stream.learned, stream.asked_at
-    groups = [len(getattr(each, "groups", None) or ()) for each in (stream.hyperprior, hyperprior)]
-    if groups[0] != groups[1]:  # a factor has a precision of its own from its third level on
-        asked_at = (0.0, 0.0)
+    learned = stream.learned
     if learned is not None:
         sampled = learned.sampled
         if sampled is not None and isinstance(hyperprior, Hyperprior):
@@ -192,6 +189,5 @@ def grown(stream: Stream, model: Predictor, hyperprior: Any, weak: NormalPrior) 
         stand_in=None if stream.stand_in is None else rows(stream.stand_in),
         hyperprior=hyperprior if stream.hyperprior is not None else None,
         learned=learned,
-        asked_at=asked_at,
         drift=drift,
     )

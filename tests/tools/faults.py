@@ -2351,13 +2351,6 @@ FAULTS = [
         "estimators/test_robust.py -k told",
     ),
     Fault(
-        "inference/growth.py",
-        "if groups[0] != groups[1]:",
-        "if groups[0] > groups[1]:",
-        "a stream asks no prior again when a factor gets its third level",
-        "estimators/test_factors.py -k third_level",
-    ),
-    Fault(
         "models/ordinal.py",
         "(gap < y) - is_below",
         "(gap < y) + is_below",
