@@ -2362,7 +2362,7 @@ FAULTS = [
         "self._middle = (self.n_classes - 2) // 2",
         "self._middle = 0",
         "the intercept of ordered classes is at the end of the order",
-        "estimators/test_ordered_classes.py -k many_rows",
+        "models/test_ordinal.py -k differences_of_cumulative",
     ),
     Fault(
         "estimators/linear_model.py",
@@ -2376,7 +2376,7 @@ FAULTS = [
         'if var_weights is None and "var_weights" in estimator._metadata_of_fit:',
         'if var_weights is None and "trials" in estimator._metadata_of_fit:',
         "rows of a fit to means are taken for single observations",
-        "promises/test_remedies.py -k their_numbers",
+        "promises/test_remedies.py -k observations",
     ),
     Fault(
         "estimators/updating.py",
