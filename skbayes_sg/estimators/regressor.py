@@ -371,14 +371,18 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """
         model, X, draws, _ = self._mixture(X, offset, exposure)
         theta = draws.resampled(len(draws.weights)).flat
-        total = np.zeros((4, len(theta), sums[-1] + 1, getattr(model, "n_responses", 1)))
+        total = np.zeros(0)
         for rows in row_blocks(X.shape[0], 8 * len(theta) * model.widest, _IN_CACHE):
             block = X[rows] if model.keeps_sparse(X) else dense(X[rows])
             block, these = block.astype(np.float64, copy=False), sums[rows]
             some = np.arange(these[0], these[-1] + 1)
             with np.errstate(over="ignore", invalid="ignore"):
-                total[:, :, some] += model.cumulants_of_sums(theta, block, these[:, None] == some)
-        return total
+                part = model.sums_of_terms(theta, block, these[:, None] == some)
+                if not total.size:
+                    total = np.zeros((*part.shape[:2], sums[-1] + 1, part.shape[-1]))
+                total[:, :, some] += part
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(model.cumulants_of_sums(theta, total))
 
     def _mixture(self, X, offset, exposure, average: bool = False) -> Mixture:
         """Distributions of y under the draws that count, or a few that have their averages."""

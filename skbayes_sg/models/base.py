@@ -344,14 +344,18 @@ class Response(Model):
         """
         raise NotImplementedError
 
-    def cumulants_of_sums(self, theta: NDArray, X: NDArray, member: NDArray) -> NDArray:
-        """`cumulants` added up over rows, (4, chains, sums, responses).
+    def sums_of_terms(self, theta: NDArray, X: NDArray, member: NDArray) -> NDArray:
+        """What `cumulants_of_sums` takes of rows, added up: (terms, chains, sums, responses).
 
-        `member` (n, sums) is 1 of the rows of a sum, and 0 of others.
+        `member` (n, sums) is 1 of the rows of a sum, and 0 of others. Here they are the cumulants.
         """
         each = self.cumulants(self.outputs(theta, X))
         each = each.reshape(*each.shape[:2], len(member), -1)
         return np.einsum("jsnk,ng->jsgk", each, member, optimize=True)
+
+    def cumulants_of_sums(self, theta: NDArray, sums: NDArray) -> NDArray:
+        """The first four cumulants of sums of y, (4, chains, sums, responses)."""
+        return sums
 
     @property
     def has_cumulants(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
@@ -45,22 +47,34 @@ class LogLink(Family, Response):
 
     def cumulants(self, outputs: NDArray) -> NDArray:
         mu, coef = self.mean(outputs), self.polynomials(outputs[:, 1:])
-        powers = np.stack([mu ** (k + 1) for k in range(coef.shape[1])])
-        return np.einsum("jpsn,psn->jsn", coef, powers)
+        return _polynomials(coef, (mu ** (k + 1) for k in range(coef.shape[1])))
 
-    def cumulants_of_sums(self, theta: NDArray, X: NDArray, member: NDArray) -> NDArray:
-        """Sums of powers of mu, times coefficients that are the same for all rows."""
-        is_polynomial = type(self).cumulants is LogLink.cumulants
-        if not (is_polynomial and type(self).mean is LogLink.mean):
-            return super().cumulants_of_sums(theta, X, member)
-        coef = self.polynomials(theta[:, self.dim - len(self.own) :, None])
+    @property
+    def _adds_powers(self) -> bool:
+        """Whether no subclass has another mean, or cumulants of its own."""
+        kind = type(self)
+        return kind.cumulants is LogLink.cumulants and kind.mean is LogLink.mean
+
+    def _of_draws(self, theta: NDArray) -> NDArray:
+        """The coefficients of `polynomials`, which are the same for all rows."""
+        return self.polynomials(theta[:, self.dim - len(self.own) :, None])
+
+    def sums_of_terms(self, theta: NDArray, X: NDArray, member: NDArray) -> NDArray:
+        """Sums of powers of mu."""
+        if not self._adds_powers:
+            return super().sums_of_terms(theta, X, member)
         mu = self.eta(theta, X)
         np.exp(mu, out=mu)
         power, sums = mu.copy(), [mu @ member]
-        for _ in range(1, coef.shape[1]):
+        for _ in range(1, self._of_draws(theta[:1]).shape[1]):
             power *= mu
             sums.append(power @ member)
-        return np.einsum("jpsg,psg->jsg", coef, np.stack(sums))[..., None]
+        return np.stack(sums)[..., None]
+
+    def cumulants_of_sums(self, theta: NDArray, sums: NDArray) -> NDArray:
+        if not self._adds_powers:
+            return super().cumulants_of_sums(theta, sums)
+        return _polynomials(self._of_draws(theta), sums[..., 0])[..., None]
 
     def log_loss_moments(self, theta: NDArray, X: NDArray) -> tuple[NDArray, NDArray]:
         """Moments for counts, from cells of them at some eta, and interpolated in between."""
@@ -118,3 +132,9 @@ def sums_of_means(y: NDArray, counts: NDArray) -> NDArray:
             "mean"
         )
     return whole
+
+
+def _polynomials(coef: NDArray, powers: Iterable[NDArray]) -> NDArray:
+    """Of coefficients (4, powers, chains, .), (4, chains, n); infinite powers times 0 are 0."""
+    terms = (np.where(c == 0, 0.0, c * p) for c, p in zip(coef.swapaxes(0, 1), powers, strict=True))
+    return np.asarray(sum(terms))

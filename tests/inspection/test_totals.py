@@ -168,7 +168,8 @@ def test_cumulants_of_sums_are_those_of_rows_added_up(model):
     theta, rows = rng.normal(0, 0.5, (6, model.dim)), rng.standard_normal((40, 3 + has_offset))
     sums = np.repeat([0, 1, 2], [1, 32, 7])
     each = model.cumulants(model.outputs(theta, rows)).reshape(4, 6, 40, -1)
-    found = model.cumulants_of_sums(theta, rows, sums[:, None] == [0, 1, 2])
+    terms = model.sums_of_terms(theta, rows, sums[:, None] == [0, 1, 2])
+    found = model.cumulants_of_sums(theta, terms)
     np.testing.assert_allclose(found, np.add.reduceat(each, [0, 1, 33], axis=2), rtol=1e-12)
 
 
