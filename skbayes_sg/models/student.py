@@ -10,7 +10,7 @@ from skbayes_sg.data import Data, of_targets
 from skbayes_sg.models.base import Response, notices_of_means
 from skbayes_sg.models.predictor import Family, once
 
-_MANY = 10_000  # rows, with which a fit by HMC takes half a minute
+_MANY = 10_000  # rows, with which a fit by HMC takes about a minute
 
 
 class Student(Family, Response):
