@@ -23,8 +23,8 @@ from pathlib import Path
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from skbayes_sg import stored
 from skbayes_sg.chains.run import Chain, DrawBlock, block_draws, drawn, is_cut, joined, time_is_up
-from skbayes_sg.inference import stored
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.options import Fingerprint
 from skbayes_sg.inference.result import Fit

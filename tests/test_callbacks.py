@@ -24,10 +24,10 @@ from skbayes_sg import (
     BayesianMLPClassifier,
     VariationalEM,
     callbacks,
+    stored,
 )
 from skbayes_sg.callbacks import Callback, Checkpoint, ConvergenceStop, FitSoFar, TimeLimit
 from skbayes_sg.chains import run
-from skbayes_sg.inference import stored
 from skbayes_sg.samplers import SGFS, SGLD
 
 pytestmark = [

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from skbayes_sg.data import Data, of_columns
 from skbayes_sg.estimators.foreign_parameters import called_here
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
-from skbayes_sg.inference.bayesian_updating import HELD
 from skbayes_sg.inference.precision import BOUNDS, Hyperprior
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.shrinkage import Horseshoe, ScaleMixture, StudentT
+from skbayes_sg.streams.bayesian_updating import HELD
 from skbayes_sg.validation import is_integer, is_word, real_array, require_bounded, require_positive
 
 _PRIOR_VARIANCE = 10.0  # of outputs

@@ -16,7 +16,6 @@ from skbayes_sg.data.factors import Design
 from skbayes_sg.estimators.new_levels import Levels, with_effects
 from skbayes_sg.frames import column_names
 from skbayes_sg.inference.deferred import Deferred
-from skbayes_sg.inference.growth import Growth
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.sizes import has_matrix
@@ -30,6 +29,7 @@ from skbayes_sg.priors import (
     without_rows,
 )
 from skbayes_sg.priors.scales import OnePrecision, Precisions, Scales
+from skbayes_sg.streams.growth import Growth
 from skbayes_sg.validation import warn
 
 BY_EXPECTED = (

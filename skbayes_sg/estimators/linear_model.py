@@ -52,7 +52,6 @@ from skbayes_sg.estimators.out_of_core import FirstPass, require_chunk, source_o
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
 from skbayes_sg.frames import as_table
-from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.inference.precision import SEPARATED, Hyperprior
 from skbayes_sg.inference.result import Fit
@@ -75,6 +74,7 @@ from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import ScaleMixture
 from skbayes_sg.samplers import Sampler
+from skbayes_sg.streams.bayesian_updating import Stream
 from skbayes_sg.validation import checked_weights, require_choice, warn
 
 _ROUNDING = 1e-13  # of numbers up to some hundred, in double precision

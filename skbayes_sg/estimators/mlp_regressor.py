@@ -25,11 +25,11 @@ from skbayes_sg.estimators.mlp import hidden_layers
 from skbayes_sg.estimators.multimodal import Multimodal, follow
 from skbayes_sg.estimators.out_of_core import require_chunk
 from skbayes_sg.estimators.regressor import BayesianRegressor, of_positive_weight
-from skbayes_sg.inference.online_chain import population
 from skbayes_sg.inference.options import Options
 from skbayes_sg.models import GaussianMLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.streams.online_chain import population
 
 _LEAST = RunLength(burn_in=5000, thin=100)
 

@@ -16,7 +16,6 @@ from skbayes_sg.data import InMemory, of_columns, row_blocks
 from skbayes_sg.estimators.base import BayesianEstimator, with_offset
 from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.inference.many_modes import ManyModes
-from skbayes_sg.inference.online_chain import ChainStream
 from skbayes_sg.inference.options import Options
 from skbayes_sg.inference.result import Fit, Ran
 from skbayes_sg.inspection.summary import of_blocks
@@ -25,6 +24,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.samplers.base import RunLength
+from skbayes_sg.streams.online_chain import ChainStream
 from skbayes_sg.validation import real_array, require_bounded, require_positive, warn
 
 _DIAGNOSED_ROWS = 100

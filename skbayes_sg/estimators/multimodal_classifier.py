@@ -14,8 +14,8 @@ from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier, chunk_of
 from skbayes_sg.estimators.multimodal import Multimodal, follow
 from skbayes_sg.inference import averages
-from skbayes_sg.inference.online_chain import population
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.streams.online_chain import population
 
 
 @dataclass(eq=False, repr=False)

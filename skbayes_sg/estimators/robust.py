@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
 from skbayes_sg.estimators.linear_model import LinearRegressor, mean_of, of_draws
-from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.models import Student
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.streams.bayesian_updating import Stream
 
 _MOST_ROWS = 10_000  # that tell which share lies on one line
 _NEAR_THE_LEAST = 1.1  # scale over the least one

@@ -18,6 +18,7 @@ _ROOMS = (  # whose types are values: to make one reads no file, opens nothing a
     "posterior",
     "priors",
     "samplers",
+    "streams",
 )
 
 

@@ -19,10 +19,7 @@ from skbayes_sg.diagnostics.limits import DRIFT_ERRORS
 from skbayes_sg.estimators.base import require_finite
 from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
-from skbayes_sg.inference.bayesian_updating import MISFIT, Stream, standing_for
-from skbayes_sg.inference.drift import Drift
 from skbayes_sg.inference.engine import Engine
-from skbayes_sg.inference.growth import grown
 from skbayes_sg.inference.precision import Hyperprior, LearnedPrecision
 from skbayes_sg.inference.result import Ran
 from skbayes_sg.inference.warm_up import choose, prepare
@@ -32,6 +29,9 @@ from skbayes_sg.posterior import Posterior, affordable
 from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalInverseGammaPrior, NormalPrior, with_rows
 from skbayes_sg.priors.scales import Scales
+from skbayes_sg.streams.bayesian_updating import MISFIT, Stream, standing_for
+from skbayes_sg.streams.drift import Drift
+from skbayes_sg.streams.growth import grown
 from skbayes_sg.validation import warn
 
 _CHAINS = 8  # draws of a stream are independent; they have the shape of those of a fit

@@ -1,5 +1,4 @@
 """From a posterior and a request to a run, its draws and its diagnostics.
 
-Imports bases, chains, data, diagnostics, linalg, models, posterior, priors, samplers, validation
-and version.
+Imports bases, chains, data, diagnostics, linalg, models, posterior, priors, samplers and validation.
 """

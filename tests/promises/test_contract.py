@@ -11,8 +11,7 @@ from conftest import KnownGaussian, logistic_data
 from helpers import mode_from_zero
 from sklearn.base import clone
 
-from skbayes_sg import samplers
-from skbayes_sg.inference import stored
+from skbayes_sg import samplers, stored
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import Expanded

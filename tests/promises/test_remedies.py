@@ -1238,7 +1238,7 @@ ELSEWHERE = {
     "estimators/test_predict_draws.py": ["predict fewer rows"],
     "estimators/test_row_meaning.py": ["give the single observations"],
     "inference/test_deferred.py": ["singular in double precision"],
-    "inference/test_stored.py": ["is no type of skbayes_sg"],
+    "test_stored.py": ["is no type of skbayes_sg"],
     "promises/test_messages.py": ["under each of"],
     "data/test_on_disk.py": ["must hold real numbers"],
     "data/test_on_workers.py": ["visits rows at each step"],

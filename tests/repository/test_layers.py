@@ -17,11 +17,11 @@ pytestmark = pytest.mark.repository
 PACKAGE = Path(__file__).parents[2] / "skbayes_sg"
 FLOORS = (  # from the ground up; a room imports from the floors below
     {"version", "bases", "validation", "frames", "linalg", "theory", "diagnostics"},
-    {"data", "priors"},
+    {"data", "priors", "stored"},
     {"models", "samplers", "inspection"},
     {"posterior", "chains"},
     {"inference"},
-    {"callbacks"},
+    {"callbacks", "streams"},
     {"estimators"},
     {"__init__"},
 )

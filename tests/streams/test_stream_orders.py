@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sg import BayesianLogisticRegression
 from skbayes_sg.data import InMemory
 from skbayes_sg.data.kept_rows import n_bytes
-from skbayes_sg.inference.folded_rows import FoldedRows
 from skbayes_sg.models import Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import updated
 from skbayes_sg.priors import GaussianPrior
+from skbayes_sg.streams.folded_rows import FoldedRows
 
 GIVEN = BayesianLogisticRegression(prior_precision=1.0, random_state=0)
 LEARNING = BayesianLogisticRegression(random_state=0)

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from skbayes_sg.data import Columns, InMemory, of_columns, with_columns
 from skbayes_sg.data.kept_rows import InBlocks, KeptRows, joined, n_bytes, total_weight
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT, STREAM_SPREAD_LIMIT
-from skbayes_sg.inference.drift import Drift
-from skbayes_sg.inference.folded_rows import FoldedRows, Remainder, with_folded
 from skbayes_sg.inference.precision import (
     Hyperprior,
     LearnedPrecision,
@@ -43,6 +41,8 @@ from skbayes_sg.posterior.gaussian import (
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, NormalPrior, with_rows
 from skbayes_sg.priors.scales import Sampled
+from skbayes_sg.streams.drift import Drift
+from skbayes_sg.streams.folded_rows import FoldedRows, Remainder, with_folded
 
 HELD = 1e6  # a column of one value has a coefficient whose outputs are held at a millionth
 _GROWN = 0.5  # share of new rows, from which all that are kept are worth a pass

@@ -18,12 +18,12 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
 )
-from skbayes_sg.inference.drift import Drift
 from skbayes_sg.models import Linear, Ordinal, Softmax
 from skbayes_sg.models.gamma import Gamma
 from skbayes_sg.models.negative_binomial import NegativeBinomial
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.models.student import Student
+from skbayes_sg.streams.drift import Drift
 
 DRIFT_LIMIT = 5.0  # standard errors, of docs/streams.md
 SAID = "the truth moves along this stream.*forgetting_factor"

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from skbayes_sg.data import Columns, InMemory
 from skbayes_sg.data.kept_rows import KeptRows
-from skbayes_sg.inference.bayesian_updating import Stream
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.models.predictor import Predictor
@@ -27,6 +26,7 @@ from skbayes_sg.priors import (
     NormalPrior,
 )
 from skbayes_sg.priors.normal import Sheared
+from skbayes_sg.streams.bayesian_updating import Stream
 
 
 class Growth(NamedTuple):

@@ -377,7 +377,7 @@ def test_an_interrupted_chunk_leaves_the_model_as_it_was(model, monkeypatch):
     for one in (clone(model), after(model, np.arange(300))):
         before = leaves(one)
         with monkeypatch.context() as patch:
-            patch.setattr("skbayes_sg.inference.bayesian_updating.updated", interrupt)
+            patch.setattr("skbayes_sg.streams.bayesian_updating.updated", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 one.partial_fit(X, y_of(model), **more)
         assert not differences(before, leaves(one))

@@ -14,9 +14,9 @@ import pytest
 from short_fits import MODELS, fitted
 from sklearn.base import clone
 
+from skbayes_sg import stored
 from skbayes_sg.callbacks import Callback, Checkpoint
 from skbayes_sg.data.minibatches import Minibatches, SamplingFrame
-from skbayes_sg.inference import stored
 from skbayes_sg.linalg import Diag
 from skbayes_sg.samplers import SGLD, PolynomialDecay
 
