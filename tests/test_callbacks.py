@@ -245,7 +245,7 @@ def test_a_time_limit_after_burn_in_warns_and_keeps_the_file(tmp_path):
 
 
 def test_an_end_between_two_rounds_keeps_the_file_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("skbayes_sg.inference.diagnose.ENOUGH_ESS", 1e9)
+    monkeypatch.setattr("skbayes_sg.diagnostics.judgements.ENOUGH_ESS", 1e9)
     monkeypatch.setattr("skbayes_sg.inference.one_mode._NORMAL_DRAWS", 3 * 10)
     monkeypatch.setattr("skbayes_sg.inference.one_mode._MOST_DRAWS", 3 * 40)
     path, model = tmp_path / "fit.npz", clone(MODELS["logistic"]).set_params(n_draws="auto")

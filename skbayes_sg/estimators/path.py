@@ -15,8 +15,9 @@ from sklearn.utils import Bunch
 
 from skbayes_sg.chains.run import in_parallel
 from skbayes_sg.data.row_metadata import RowMetadata
+from skbayes_sg.diagnostics.judgements import of_bias
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.inference.diagnose import of_bias, of_contrasts
+from skbayes_sg.inference.diagnose import of_contrasts
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.samplers import ConstantSGD, Sampler
 from skbayes_sg.validation import is_integer, real_array, require_integer, warn

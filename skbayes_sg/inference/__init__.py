@@ -1,4 +1,5 @@
 """From a posterior and a request to a run, its draws and its diagnostics.
 
-Imports bases, chains, data, diagnostics, linalg, models, posterior, priors, samplers and validation.
+Imports bases, chains, data, diagnostics, linalg, models, posterior, priors, samplers and
+validation.
 """

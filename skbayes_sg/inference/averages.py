@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import InMemory
+from skbayes_sg.diagnostics.judgements import of_bias
 from skbayes_sg.diagnostics.limits import ERROR_LIMIT
-from skbayes_sg.inference.diagnose import of_bias, of_draws
+from skbayes_sg.inference.diagnose import of_draws
 
 _MATTERS = 0.01  # a probability known to one per cent needs no more agreement
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.tuning import raise_alpha
+from skbayes_sg.diagnostics import judgements
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.deferred import Deferred, kept
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
@@ -162,7 +163,7 @@ class OneMode(Plan):
         sampler = fit.engine.sampler
         adjusted = sampler.rejects or sampler.asked_for
         thrown = not adjusted and fit.figures["stein_ratio"] >= diagnose.THROWN_RATIO
-        return thrown or diagnose.is_enough(fit.figures)
+        return thrown or judgements.is_enough(fit.figures)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution | Deferred[Distribution]:
         """The distribution as if all rows were one chunk of a stream.

@@ -32,6 +32,7 @@ from skbayes_sg.chains.run import (
     time_limit,
 )
 from skbayes_sg.data import in_threads
+from skbayes_sg.diagnostics import judgements
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.engine import Engine
@@ -127,9 +128,9 @@ def sample(
                 run = until_enough(candidate, plan, options, callbacks, before)
                 passes = run.fit.n_passes
                 if run.n_drawn == run.n_draws:
-                    wrong = diagnose.of_bias(run.fit.figures)
+                    wrong = judgements.of_bias(run.fit.figures)
                     if options.n_draws == "auto":  # the fit went on as far as it may
-                        wrong += diagnose.of_disagreement(run.fit.figures, run.n_drawn)
+                        wrong += judgements.of_disagreement(run.fit.figures, run.n_drawn)
             except FloatingPointError as error:
                 wrong, diverged = [str(error)], error
 
@@ -337,7 +338,7 @@ def _finished(run: Run, plan: Plan, options: Options, callbacks: Watcher, cut: l
     # gradients imply: errors are then many times smaller. A sampler that the user gave shows its
     # own draws, and those of chains on their way to the posterior obey no such identities. All
     # figures are those of the draws as they came.
-    if options.sampler is None and posterior.one_mode and diagnose.agrees(fit.figures):
+    if options.sampler is None and posterior.one_mode and judgements.agrees(fit.figures):
         matching = matched(target, np.concatenate([chain.draws for chain in chains]))
         if matching is not None:
             moved, batches = matching
@@ -357,7 +358,7 @@ def _finished(run: Run, plan: Plan, options: Options, callbacks: Watcher, cut: l
             "results may be off; raise seconds"
         )
     if options.n_draws == "auto" and n_wanted == n_drawn and not plan.is_enough(fit):
-        warnings += diagnose.of_few_draws(fit.figures, n_drawn, most)
+        warnings += judgements.of_few_draws(fit.figures, n_drawn, most)
     interrupted = n_drawn < n_draws and not callbacks.ended
     return replace(fit, warnings=warnings, interrupted=interrupted, notes=notes)
 

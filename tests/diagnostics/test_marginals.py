@@ -13,7 +13,7 @@ from skbayes_sg import (
     BayesianLogisticRegression,
     diagnostics,
 )
-from skbayes_sg.diagnostics import gradients
+from skbayes_sg.diagnostics import gradients, judgements
 from skbayes_sg.diagnostics.gradients import from_gradients
 from skbayes_sg.inference import diagnose
 from skbayes_sg.models import Linear, Softmax
@@ -86,7 +86,7 @@ def test_the_worst_parameter_is_seen_where_the_average_is_right(seed):
     assert abs(found["sd_ratio"] - 1) > 0.1
     assert abs(found["mean_shift"]) > 0.2
     figures = found | {"stein_ratio": 1.0, "stein_se": 0.01}
-    assert "mean_shift" in diagnose.of_bias(figures, "remedy")[0]
+    assert "mean_shift" in judgements.of_bias(figures, "remedy")[0]
 
 
 def test_draws_that_stay_in_a_plane_are_seen():
@@ -97,7 +97,7 @@ def test_draws_that_stay_in_a_plane_are_seen():
     found = diagnose.of_gradients(posterior, z, np.full(100, 0.01), 256)
     assert found["sd_ratio"] < 1e-6
     figures = found | {"stein_ratio": 1.0, "stein_se": 0.01}
-    assert "sd_ratio" in diagnose.of_bias(figures, "remedy")[0]
+    assert "sd_ratio" in judgements.of_bias(figures, "remedy")[0]
     still = np.zeros((4, 100, 2))
     assert diagnose.of_gradients(posterior, still, np.full(100, 0.01), 256)["sd_ratio"] == 0
 
@@ -119,11 +119,11 @@ def test_gradients_tell_a_spread_whose_square_is_lost(seed):
 def test_the_average_over_directions_speaks_where_single_parameters_are_right():
     """Stiff directions that are far too wide are a small part of each parameter's spread."""
     right = {"mean_shift": 0.1, "mean_shift_se": 0.05, "sd_ratio": 1.1, "sd_ratio_se": 0.03}
-    said = diagnose.of_bias(right | {"stein_ratio": 5.4, "stein_se": 0.1}, "remedy")
+    said = judgements.of_bias(right | {"stein_ratio": 5.4, "stein_se": 0.1}, "remedy")
     assert [one.split()[0] for one in said] == ["stein_ratio"]
     for known in (right, dict.fromkeys(right, np.nan)):
         for ratio, n_warnings in ((1.2, 1), (1.09, 0)):
-            found = diagnose.of_bias(known | {"stein_ratio": ratio, "stein_se": 0.01}, "remedy")
+            found = judgements.of_bias(known | {"stein_ratio": ratio, "stein_se": 0.01}, "remedy")
             assert len(found) == n_warnings
 
 

@@ -16,6 +16,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.callbacks import Callback, Checkpoint, FitSoFar
 from skbayes_sg.chains.run import LONG
+from skbayes_sg.diagnostics import judgements
 from skbayes_sg.inference import diagnose, one_mode, sample
 
 X, Y = make_classification(80, 4, random_state=0)
@@ -23,7 +24,7 @@ X, Y = make_classification(80, 4, random_state=0)
 
 @pytest.fixture
 def never_enough(monkeypatch):
-    monkeypatch.setattr(diagnose, "ENOUGH_ESS", 1e9)
+    monkeypatch.setattr(judgements, "ENOUGH_ESS", 1e9)
 
 
 def fitted(*callbacks, **parameters):
@@ -46,7 +47,7 @@ def test_a_fit_goes_on_until_they_are_enough(parameters, monkeypatch):
     """And so has the draws, and the figures, of a fit that was asked for as many."""
     parameters = {"n_chains": 8} | parameters
     enough = 4.0 * fitted(n_draws=64, **parameters).diagnostics_["ess_tail_min"]
-    monkeypatch.setattr(diagnose, "ENOUGH_ESS", enough)
+    monkeypatch.setattr(judgements, "ENOUGH_ESS", enough)
     for name in ("_DRAWS", "_NORMAL_DRAWS"):
         monkeypatch.setattr(one_mode, name, 8 * 64)
     found = fitted(**parameters)
@@ -56,7 +57,7 @@ def test_a_fit_goes_on_until_they_are_enough(parameters, monkeypatch):
         rounds.append(rounds[-1] + rounds[-1] // 2)  # half as many again
     assert n_draws in rounds[1:]
     before = fitted(n_draws=rounds[rounds.index(n_draws) - 1], **parameters)
-    assert not diagnose.is_enough(before.diagnostics_)
+    assert not judgements.is_enough(before.diagnostics_)
     assert min(found.diagnostics_["ess_min"], found.diagnostics_["ess_tail_min"]) >= enough
     given = fitted(n_draws=n_draws, **parameters)
     np.testing.assert_array_equal(found.draws_, given.draws_)
@@ -99,10 +100,10 @@ def test_the_most_draws_are_those_asked_for_or_eight_times_the_first():
 )
 def test_a_promise_that_is_missed_is_said_once(bulk, tail, most, said):
     figures = {"r_hat_max": 1.01, "r_hat_limit": 1.05, "ess_min": bulk, "ess_tail_min": tail}
-    found = diagnose.of_few_draws(figures, 64, most)
+    found = judgements.of_few_draws(figures, 64, most)
     assert len(found) == (said is not None)
     assert said is None or re.search(said, found[0])
-    assert not diagnose.of_few_draws(figures | {"r_hat_max": 1.1}, 64, most)
+    assert not judgements.of_few_draws(figures | {"r_hat_max": 1.1}, 64, most)
 
 
 def test_a_fit_says_that_its_tails_are_known_from_few_draws(monkeypatch):
@@ -120,11 +121,11 @@ HEAVY |= {"stein_ratio": 1.0, "stein_se": 0.01}
 @pytest.mark.parametrize(("error", "said"), [(0.05, 0), (0.13, 0), (0.2, 1), (np.nan, 0)])
 def test_a_standard_deviation_that_few_draws_decide_is_said(error, said):
     figures = HEAVY | {"sd_error": error}
-    found = diagnose.of_few_draws(figures, 512, 512)
+    found = judgements.of_few_draws(figures, 512, 512)
     assert len(found) == said
     assert not said or re.search(r"^sd_error is 0.20, .* to 20% only, .* at 512 draws", found[0])
-    assert diagnose.is_enough(figures) == (not error > 0.1)
-    assert not diagnose.of_few_draws(figures | {"ess_min": 99.0}, 512, 512)
+    assert judgements.is_enough(figures) == (not error > 0.1)
+    assert not judgements.of_few_draws(figures | {"ess_min": 99.0}, 512, 512)
 
 
 @pytest.mark.convergence_warnings
@@ -144,7 +145,7 @@ def test_fits_with_heavy_tails_agree_in_their_spread(seed, monkeypatch):
     limit = 0.8 * clone(one).set_params(n_draws=64).fit(X, y).diagnostics_["sd_error"]
     error = np.hypot(one.diagnostics_["sd_error"], other.diagnostics_["sd_error"])
     assert (np.abs(np.log(one.coef_std_ / other.coef_std_)) < 5 * error).all()
-    monkeypatch.setattr(diagnose, "SD_ERROR_LIMIT", limit)
+    monkeypatch.setattr(judgements, "SD_ERROR_LIMIT", limit)
     assert clone(one).fit(X, y).draws_.shape[1] > 64
 
 
@@ -155,7 +156,7 @@ def test_draws_that_take_long_or_are_wrong_are_no_more(monkeypatch):
     assert fitted().draws_.shape[1] == 64
     monkeypatch.setattr(sample, "seconds", lambda *given: LONG)
     assert fitted().draws_.shape[1] > 64
-    monkeypatch.setattr(diagnose, "of_bias", lambda figures, remedy="": ["wrong"])
+    monkeypatch.setattr(judgements, "of_bias", lambda figures, remedy="": ["wrong"])
     with pytest.warns(ConvergenceWarning, match="wrong"):
         assert fitted(sampler="hmc").draws_.shape[1] == 64
 
@@ -164,8 +165,8 @@ def test_draws_that_take_long_or_are_wrong_are_no_more(monkeypatch):
 @pytest.mark.filterwarnings("ignore:r_hat_max is", "ignore:wrong")
 def test_bias_is_judged_of_chains_that_agree(monkeypatch):
     """Until then a fit goes on."""
-    monkeypatch.setattr(diagnose, "of_bias", lambda figures, remedy="": ["wrong"])
-    monkeypatch.setattr(diagnose, "agrees", lambda figures: False)
+    monkeypatch.setattr(judgements, "of_bias", lambda figures, remedy="": ["wrong"])
+    monkeypatch.setattr(judgements, "agrees", lambda figures: False)
     found = fitted(sampler="hmc", prior_precision=1.0)
     assert found.draws_.shape[1] == 512
     assert found.burn_in_ == found.n_iter_ - 512
@@ -199,7 +200,7 @@ def test_a_killed_fit_goes_on_to_the_same_number_of_draws(tmp_path, monkeypatch)
     """Where the draws would be enough before it, too."""
     figures = fitted().diagnostics_
     enough = 1.2 * min(figures["ess_min"], figures["ess_tail_min"])
-    monkeypatch.setattr(diagnose, "ENOUGH_ESS", enough)
+    monkeypatch.setattr(judgements, "ENOUGH_ESS", enough)
     whole, checkpoint = fitted(), Checkpoint(tmp_path / "fit.npz", every=1e-9)
     assert whole.draws_.shape[1] == 96
     with pytest.raises(RuntimeError):
@@ -214,15 +215,15 @@ def test_many_chains_have_draws_too():
 def test_chains_that_do_not_agree_say_by_how_much_and_how_many_draws_would():
     """R-hat squared less 1 falls as one over the number of draws."""
     figures = {"r_hat_max": 1.06, "r_hat_limit": 1.05, "ess_min": 256.0}
-    (said,) = diagnose.of_disagreement(figures, 512)
+    (said,) = judgements.of_disagreement(figures, 512)
     assert "off by about 0.06 of" in said
     advised = int(re.search(r"n_draws=(\d+)", said)[1])
     enough = 512 * (1.06**2 - 1) / (1.05**2 - 1)
     assert enough <= advised <= 1.1 * enough
     assert "raise n_draws or thin, or burn_in" in said
-    far = diagnose.of_disagreement(figures | {"r_hat_max": np.inf}, 20)[0]
+    far = judgements.of_disagreement(figures | {"r_hat_max": np.inf}, 20)[0]
     assert "n_draws=2000 " in far
-    assert not diagnose.of_disagreement(figures | {"r_hat_max": 1.05}, 512)
+    assert not judgements.of_disagreement(figures | {"r_hat_max": 1.05}, 512)
 
 
 @pytest.mark.parametrize("sampler", [None, "hmc"])

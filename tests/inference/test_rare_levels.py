@@ -172,7 +172,7 @@ def test_a_default_whose_draws_are_wrong_is_replaced_before_it_is_kept(monkeypat
     def wrong_of_sgfs(figures, bias_remedy=""):
         return [] if "accept_rate" in figures else ["sd_ratio is 2.00, not 1"]
 
-    monkeypatch.setattr("skbayes_sg.inference.diagnose.of_bias", wrong_of_sgfs)
+    monkeypatch.setattr("skbayes_sg.diagnostics.judgements.of_bias", wrong_of_sgfs)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         model.fit(X, y > 0)
@@ -207,7 +207,7 @@ def test_an_interrupt_of_the_second_sampler_keeps_its_draws(monkeypatch):
         return go_on(sampler, *args)
 
     monkeypatch.setattr(
-        "skbayes_sg.inference.diagnose.of_bias",
+        "skbayes_sg.diagnostics.judgements.of_bias",
         lambda figures, *_: [] if "accept_rate" in figures else ["sd_ratio is 2.00, not 1"],
     )
     monkeypatch.setattr("skbayes_sg.chains.run.go_on", interrupted)
@@ -236,7 +236,7 @@ class Killed(Callback):
 def test_a_fit_that_was_killed_in_its_second_sampler_goes_on_there(tmp_path, monkeypatch):
     X, y = logistic_data(400, 4)
     monkeypatch.setattr(
-        "skbayes_sg.inference.diagnose.of_bias",
+        "skbayes_sg.diagnostics.judgements.of_bias",
         lambda figures, *_: [] if "accept_rate" in figures else ["sd_ratio is 2.00, not 1"],
     )
     whole = BayesianLogisticRegression(prior_precision=1.0, n_draws=64, random_state=0)

@@ -21,7 +21,7 @@ from skbayes_sg.callbacks import TimeLimit
 from skbayes_sg.chains import run
 from skbayes_sg.chains.run import Execution, Length, run_chains, start_chains
 from skbayes_sg.data.row_metadata import RowMetadata, metadata_of_fit
-from skbayes_sg.inference.diagnose import of_disagreement
+from skbayes_sg.diagnostics.judgements import of_disagreement
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.models import Gamma, Linear, NegativeBinomial, Ordinal, Softmax, Student

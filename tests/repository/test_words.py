@@ -161,8 +161,8 @@ FOR = [
     ("estimators/coefficient_prior.py", "prior_groups", COEFFICIENTS),
     ("estimators/coefficient_prior.py", "{} has a scale for each column", COEFFICIENTS),
     ("estimators/updating.py", "", COEFFICIENTS),  # functions of these estimators
-    ("inference/diagnose.py", "{}do not agree on which columns", COEFFICIENTS),
-    ("inference/diagnose.py", ", or temperature", NETWORKS),
+    ("diagnostics/judgements.py", "{}do not agree on which columns", COEFFICIENTS),
+    ("diagnostics/judgements.py", ", or temperature", NETWORKS),
     ("inspection/coefficients.py", "odds_ratio: the", having("per")),  # that of the picture
     ("inference/warm_up.py", "prior_groups, and a prior", COEFFICIENTS),
     ("priors/shrinkage.py", "prior: ", COEFFICIENTS),

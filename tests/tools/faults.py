@@ -711,7 +711,7 @@ FAULTS = [
         "test_callbacks.py -k early",
     ),
     Fault(
-        "inference/diagnose.py",
+        "diagnostics/judgements.py",
         "ENOUGH_ESS if n_drawn >= most else ENOUGH_ESS / 2",
         "ESS_LIMIT",
         "draws that end short of what a fit goes on to are not mentioned",
