@@ -10,7 +10,7 @@ from scipy.special import betainc, gammainc, gammaln, psi
 
 from skbayes_sg.data.rows import Data
 from skbayes_sg.models.gamma import diagonal, information_of_shape, trigamma
-from skbayes_sg.models.log_link import LogLink, sums_of_means
+from skbayes_sg.models.log_link import LogLink, poisson_counts, sums_of_means
 from skbayes_sg.models.predictor import once
 
 _REMEDY = "give the count as y, and exposure"
@@ -114,7 +114,7 @@ class NegativeBinomial(LogLink):
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
         r = np.exp(-outputs[:, 1])
-        return rng.poisson(rng.gamma(r, self.mean(outputs) / r))
+        return poisson_counts(rng.gamma(r, self.mean(outputs) / r), rng)
 
     def polynomials(self, own: NDArray) -> NDArray:
         """Each is ``mu + phi mu^2`` times the derivative in mu of the one before (Morris 1982)."""

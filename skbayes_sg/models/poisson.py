@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, pdtr
 
 from skbayes_sg.data.rows import Data, InMemory
-from skbayes_sg.models.log_link import LogLink, sums_of_means
+from skbayes_sg.models.log_link import LogLink, poisson_counts, sums_of_means
 
 
 class Poisson(LogLink):
@@ -77,7 +77,7 @@ class Poisson(LogLink):
         return np.where(y > 1e300, mean <= y, below)
 
     def draw(self, outputs: NDArray, rng: np.random.Generator) -> NDArray:
-        return rng.poisson(self.mean(outputs))
+        return poisson_counts(self.mean(outputs), rng)
 
     def polynomials(self, own: NDArray) -> NDArray:
         """All cumulants are mu."""

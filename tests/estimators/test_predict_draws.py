@@ -1,13 +1,20 @@
-"""Memory of predictions under all draws."""
+"""Predictions under all draws: their memory, and those far from the rows of the fit."""
 
 import tracemalloc
+import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 import sklearn
 
-from skbayes_sg import BayesianGammaRegressor, BayesianLogisticRegression
+from skbayes_sg import (
+    BayesianGammaRegressor,
+    BayesianLogisticRegression,
+    BayesianNegativeBinomialRegressor,
+    BayesianPoissonRegressor,
+)
+from skbayes_sg.models.log_link import poisson_counts
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((100, 2))
@@ -83,3 +90,29 @@ def test_memory_that_is_full_in_a_prediction_is_told(monkeypatch):
     for method in (with_std, model.predict_interval, model.predict_draws):
         with pytest.raises(MemoryError, match=r"100 rows \(Unable.*8 GiB\); predict fewer rows"):
             method(X)
+
+
+@pytest.mark.parametrize("cls", [BayesianPoissonRegressor, BayesianNegativeBinomialRegressor])
+def test_counts_beyond_integers_are_drawn_too(cls):
+    """About means that no integer holds, and infinite ones, in rows far from those of the fit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    fitted = cls(random_state=0).fit(X, rng.poisson(np.exp(1 + X[:, 0])))
+    far = np.array([[0.0], [60.0], [1e4]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # predictions are infinite, which they say
+        drawn = fitted.predict_draws(far)
+        low, high = fitted.predict_interval(far)[1]
+    assert (drawn[:, 0] < 100).all()
+    assert np.isinf(drawn[:, 2]).all()
+    assert np.isfinite(drawn[:, 1]).all()
+    assert (drawn[:, 1] > 2.0**63).any()
+    share = ((drawn[:, 1] < low) | (drawn[:, 1] > high)).mean()
+    assert abs(share - 0.05) < 5 * np.sqrt(0.05 * 0.95 / 400)
+
+
+@pytest.mark.parametrize("mean", [0.9e11, 1.1e11, 1e30])
+def test_counts_have_mean_and_variance_of_a_poisson_variable_on_either_side(mean, seed):
+    drawn = poisson_counts(np.full(4000, mean), np.random.default_rng(seed)) - mean
+    assert abs(drawn.mean()) < 5 * np.sqrt(mean / 4000)
+    assert abs(drawn.var() / mean - 1) < 5 * np.sqrt(2 / 4000)
