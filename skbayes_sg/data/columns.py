@@ -8,14 +8,17 @@ that are shifted and scaled (math/priors.md#units-of-the-columns).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skbayes_sg.data.rows import Batch, Data, InMemory
+from skbayes_sg.data.rows import Batch, Data
 from skbayes_sg.linalg.sizes import elements_at_a_time
+
+Rows = TypeVar("Rows", bound=Data)
 
 
 class Columns(NamedTuple):
@@ -36,6 +39,18 @@ class Columns(NamedTuple):
     did"""
     others: NDArray
     """weight of the rows that have another value than each, (2, features)"""
+    is_level: NDArray
+    """whether 1 stands for a level of a factor, and 0 for all others"""
+
+    def with_levels(self, columns: Iterable[int]) -> Columns:
+        """With what is known of columns of levels: that of a level in all rows has another value.
+
+        So its unit is known, half the range. One without rows is predicted as a new level.
+        """
+        is_level = self.is_level.copy()
+        is_level[list(columns)] = True
+        unit = np.where(is_level & (self.unit == 0) & (self.mean > 0), 0.5, self.unit)
+        return self._replace(unit=unit, is_level=is_level)
 
     def and_of(self, data: Data) -> Columns:
         """What is known after more rows.
@@ -65,7 +80,8 @@ class Columns(NamedTuple):
             variance,
         )
         square = np.where(variance > 0, square, 0.0)
-        return Columns(np.sqrt(square), mean, variance, n_rows, value, others)
+        known = Columns(np.sqrt(square), mean, variance, n_rows, value, others, new.is_level)
+        return known.with_levels(np.flatnonzero(self.is_level | new.is_level))
 
 
 _TINY = np.finfo(np.float64).tiny
@@ -131,12 +147,13 @@ def of_columns(data: Data) -> Columns:
         total,
         np.stack([value, np.full_like(value, np.nan)]),
         np.stack([others * (total / of_rows), np.full_like(value, total)]),
+        np.zeros(n_features, bool),
     )
     return cache.setdefault("_columns", columns)
 
 
-def with_columns(data: InMemory, columns: Columns) -> InMemory:
-    """Rows that are said to have these columns: they stand for all of a stream."""
+def with_columns(data: Rows, columns: Columns) -> Rows:
+    """Rows that are said to have these columns, as where they stand for all of a stream."""
     vars(data)["_columns"] = columns
     return data
 

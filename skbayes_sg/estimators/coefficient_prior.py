@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import Data, of_columns
+from skbayes_sg.data import Data, of_columns, with_columns
 from skbayes_sg.estimators.foreign_parameters import called_here
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.inference.precision import BOUNDS, Hyperprior
@@ -77,7 +77,10 @@ def prior_of(
         return model.prior(_precision(estimator, model, _given_precision(estimator, model)), mean)
 
     # Units of the coefficients, and the first precision to learn from.
-    columns = of_columns(data)
+    columns, design = of_columns(data), estimator._design
+    if design is not None:
+        of_levels = (column for factor in design.factors.values() for column in factor.columns)
+        with_columns(data, columns := columns.with_levels(of_levels))
     variance, unit = columns.variance, columns.unit
     if with_intercept:
         # Information about a coefficient beside the intercept is a difference of products of rows,
@@ -95,9 +98,9 @@ def prior_of(
             )
     # one value may be what StandardScaler's rounding leaves, where other rows have numbers near one
     size = np.maximum(1.0, np.abs(columns.mean))
-    if estimator._design is not None:  # slopes by level are alike in the unit of all of them
+    if design is not None:  # slopes by level are alike in the unit of all of them
         unit = unit.copy()
-        for factor in estimator._design.slopes.values():
+        for factor in design.slopes.values():
             own = np.array(factor.columns)[unit[list(factor.columns)] > 0]
             unit[own] = np.sqrt(np.mean(unit[own] ** 2)) if len(own) else 0.0
     square = (np.where(unit > 0, unit, size if streaming else HELD * size) / model.unit) ** 2

@@ -132,6 +132,7 @@ class Growth(NamedTuple):
             columns.n_rows,
             np.concatenate([columns.value, several], axis=1),
             np.concatenate([columns.others, weights], axis=1),
+            np.append(columns.is_level, np.zeros(self.n_more, bool)),  # which chunks say
         )
 
 

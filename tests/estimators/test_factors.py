@@ -964,3 +964,41 @@ def test_a_factor_of_an_array_behind_a_step_that_names_columns():
     found = inspection.sandwich_summary(pipeline, array, NUMBERS)
     assert found.loc["x0"].index.tolist() == list(range(LEVELS))
     plt.close("all")
+
+
+def test_the_only_level_of_a_factor_says_nothing_of_others():
+    """What the rows know is intercept and effect together; effects have the prior's spread."""
+    rows, y = ROWS[:80].assign(city=pd.Categorical(["c00"] * 80)), NUMBERS[:80]
+    fitted, streamed = (BayesianLinearRegression(random_state=0) for _ in range(2))
+    fitted.fit(rows, y)
+    for part in (slice(0, 50), slice(50, 80)):
+        streamed.partial_fit(rows[part], y[part])
+    at = list(fitted.coef_names_).index("city[c00]")
+    new = pd.DataFrame({"city": ["c00", "Rome"], "age": 0.0})
+    for each in (fitted, streamed):
+        effect = each.coef_std_[at]
+        seen, unseen = each.predict(new, return_std=True)[1]
+        assert unseen**2 - seen**2 == pytest.approx(2 * effect**2, rel=0.15)
+        # the unit of a level is half its range, as where other rows have others
+        ratio = each.prior_precision_[at] / each.prior_precision_[1 - at]
+        assert ratio == pytest.approx(0.25 / rows["age"].var(ddof=0), rel=1e-3)
+    assert streamed.coef_std_[at] == pytest.approx(fitted.coef_std_[at], rel=0.2)
+
+
+def test_a_second_level_in_the_next_fit_is_that_of_a_fit_of_all_rows():
+    member = np.repeat([0, 1], [60, 40])
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(100)
+    y = x + np.array([-0.7, 0.7])[member] + rng.standard_normal(100)
+    rows = pd.DataFrame({"city": pd.Categorical(np.array(["a", "b"])[member]), "x": x})
+    early, model = slice(0, 50), BayesianLinearRegression(random_state=0)
+    prior = clone(model).fit(rows[early], y[early]).posterior_
+    late = BayesianLinearRegression(prior=prior, random_state=0).fit(rows[50:], y[50:])
+    fit = model.fit(rows, y)
+    assert list(late.coef_names_) == ["city[a]", "x", "city[b]"]
+    difference = [
+        each.coef_samples_[..., [a]] - each.coef_samples_[..., [b]]
+        for each, a, b in ((late, 0, 2), (fit, 0, 1))
+    ]
+    for of in (np.mean, np.std):
+        assert of(difference[0]) == pytest.approx(of(difference[1]), abs=0.05)
