@@ -5,6 +5,8 @@ Figures in, words out. The limits, and why each is where it is, are in `limits.p
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skbayes_sg.diagnostics.limits import (
@@ -20,7 +22,25 @@ from skbayes_sg.diagnostics.limits import (
     SPREAD_LIMIT,
     STEIN_EXCUSE,
     STEIN_LIMIT,
+    STREAM_SPREAD_LIMIT,
 )
+
+
+class Misfit(NamedTuple):
+    """How far a normal distribution is off along the lines of coefficients."""
+
+    mean_shift: float = 0.0
+    """Largest error of a mean, in its standard deviations."""
+    sd_ratio: float = 1.0
+    """A standard deviation of it over the right one, where that is furthest from 1."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a mean or a standard deviation is wrong."""
+        return self.mean_shift > SHIFT_LIMIT or abs(self.sd_ratio - 1) > STREAM_SPREAD_LIMIT
+
+
+RIGHT = Misfit()
 
 
 def is_enough(figures: dict[str, float]) -> bool:

@@ -37,6 +37,12 @@ BY_EXPECTED = (
     "posterior is, as with few rows or between clusters of outliers: standard deviations of "
     "posterior_ are those by the expected information, and may be wrong"
 )
+MISFIT = (
+    "prior: no normal distribution stands for the posterior of a coefficient in the first fit, as "
+    "where rows of a level have one class only, and this fit takes one for it: along its line the "
+    "mean is off by {:.2f} standard deviations, or these are {:.2f} times the right ones; fit all "
+    "rows at once"
+)
 _KNOWN = 0.1  # relative error of a standard deviation that may be taken as known
 _FLAT = 10.0  # standard deviation of the effect of a level that nothing shrinks
 
@@ -229,6 +235,8 @@ class FittedPosterior:
                 "categories of that fit"
             )
         distribution, prior = self.distribution, self.prior
+        if distribution.misfit.is_large:
+            warn(MISFIT.format(*distribution.misfit))
         if self.held is not None:
             unit = self._unit_of(of_columns(data))
             unit = np.where(unit > 0, unit, self._open_unit * streaming)

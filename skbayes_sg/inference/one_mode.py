@@ -27,6 +27,7 @@ from skbayes_sg.posterior.gaussian import (
     known_at,
     with_observed,
 )
+from skbayes_sg.posterior.misfit import misfit_of
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import Need
@@ -198,7 +199,10 @@ class OneMode(Plan):
         posterior = Posterior(posterior.model, kept(posterior.data.sample), posterior.prior)
 
         def agreeing() -> Distribution:
-            return with_observed(posterior, agreeing_with(posterior, draws, weights))
+            found = with_observed(posterior, agreeing_with(posterior, draws, weights))
+            if not posterior.model.conjugate:
+                found.misfit = misfit_of(posterior, found)
+            return found
 
         return Deferred(agreeing)
 

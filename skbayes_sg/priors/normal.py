@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from skbayes_sg.diagnostics.gradients import fewest
+from skbayes_sg.diagnostics.judgements import RIGHT
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 
@@ -115,6 +116,8 @@ class GaussianPrior:
     by_expected = False
     """Whether, as a posterior, its precision is the expected information of rows for want of a
     positive definite observed one."""
+    misfit = RIGHT
+    """How far, as a posterior, it is from that for which it stands."""
 
     def __init__(
         self,

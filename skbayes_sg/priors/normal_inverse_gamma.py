@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.special import digamma, gammainc, polygamma
 
+from skbayes_sg.diagnostics.judgements import RIGHT
 from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.priors.normal import GaussianPrior, Precision, standardised
 
@@ -36,6 +37,7 @@ class NormalInverseGammaPrior:
 
     quadratic = False
     by_expected = False  # the two informations agree
+    misfit = RIGHT  # it is the posterior itself
     free_shape: float | None = None
     """Shape before `determined_by`, where that is asked for."""
 

@@ -9,14 +9,15 @@ moved. Nothing is drawn at random, so that errors do not add up over chunks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data import Columns, InMemory, of_columns, with_columns
 from skbayes_sg.data.kept_rows import InBlocks, KeptRows, joined, n_bytes, total_weight
+from skbayes_sg.diagnostics.judgements import RIGHT, Misfit
 from skbayes_sg.diagnostics.limits import SHIFT_LIMIT, STREAM_SPREAD_LIMIT
 from skbayes_sg.inference.precision import (
     Hyperprior,
@@ -28,17 +29,16 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.base import Classification
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior, affordable
-from skbayes_sg.posterior.control_variates import moments_along
 from skbayes_sg.posterior.gaussian import (
     Distribution,
     expanded,
     folded,
-    in_the_mean,
     under,
     updated,
     with_observed,
 )
 from skbayes_sg.posterior.marginal_scales import MarginalScales
+from skbayes_sg.posterior.misfit import misfit_of
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior, NormalPrior, with_rows
 from skbayes_sg.priors.scales import Sampled
 from skbayes_sg.streams.drift import Drift
@@ -56,27 +56,12 @@ _ASKED_AGAIN = 1.1  # times as many rows, after which the prior is asked again
 _MOST_ROUNDS, _NEAR = 4, 0.1  # of learned precisions and distributions; of a log precision's sd
 
 
-class Misfit(NamedTuple):
-    """How far a normal distribution is off along the lines of coefficients."""
-
-    mean_shift: float = 0.0
-    """Largest error of a mean, in its standard deviations."""
-    sd_ratio: float = 1.0
-    """A standard deviation of it over the right one, where that is furthest from 1."""
-
-    @property
-    def is_large(self) -> bool:
-        """Whether a mean or a standard deviation is wrong."""
-        return self.mean_shift > SHIFT_LIMIT or abs(self.sd_ratio - 1) > STREAM_SPREAD_LIMIT
-
-
 MISFIT = (
     "no normal distribution stands for the posterior of a coefficient, as where rows of a level "
     "have one class only: along its line the mean is off by diagnostics_['mean_shift'] standard "
     f"deviations (limit {SHIFT_LIMIT}), or these are diagnostics_['sd_ratio'] times the right ones "
     f"(limit {STREAM_SPREAD_LIMIT} from 1); call fit"
 )
-RIGHT = Misfit()
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,35 +435,8 @@ class Stream:
             return self
         if not self.kept.blocks:  # all rows are a normal distribution
             return replace(self, misfit=RIGHT, diagnosed_at=self.n_rows)
-        lines = distribution.operator.inverse().dense()
-        lines /= np.sqrt(lines.diagonal())[:, None]
-        of_prior = np.sum(lines * self.folded.operator.matvec(lines), axis=1)
-
         kept = Posterior(model, self.kept.data, self.folded)
-        forces = partial(kept.forces_along, distribution.mode)
-        mean, sd = moments_along(forces, lines, of_prior)
-        sd = np.append(sd, self._sd_by_curvature(kept))
-        with np.errstate(divide="ignore"):  # of a line too narrow for the grid of `moments_along`
-            worst = 1 / sd[np.abs(np.log(sd)).argmax()]
-        misfit = Misfit(float(np.abs(mean).max()), float(worst))
-        return replace(self, misfit=misfit, diagnosed_at=self.n_rows)
-
-    def _sd_by_curvature(self, kept: Posterior) -> NDArray:
-        """Standard deviations by the observed information, over those of the distribution.
-
-        `moments_along` takes slopes within a half of the normal ones for normal, which lets
-        standard deviations from 0.82 to 1.41 times the right ones pass. Empty where the model has
-        no other curvature, and infinite where this one is not positive definite.
-        """
-        distribution = self._expanded().posterior
-        if not kept.predictor.has_other_curvature:
-            return np.empty(0)
-        _, curvature = in_the_mean(kept, distribution)
-        try:
-            ratio = np.sqrt(curvature.inverse().diagonal() / distribution.variance)
-        except np.linalg.LinAlgError:
-            return np.array([np.inf])
-        return ratio
+        return replace(self, misfit=misfit_of(kept, distribution), diagnosed_at=self.n_rows)
 
     def _expanded(self, always: bool = False) -> Stream:
         """With the kept rows expanded here, if they were far from here."""

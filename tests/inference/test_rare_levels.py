@@ -4,6 +4,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import logistic_data
 from helpers import mode_from_zero, warnings_of
@@ -313,3 +314,19 @@ def test_moments_along_lines_are_those_of_the_exact_density(seed):
         assert figures["sd_ratio"] == pytest.approx(own / sd, rel=0.1)
         wrong += bool(said)
     assert wrong > 0
+
+
+@pytest.mark.parametrize("rare", [True, False])
+def test_a_prior_says_that_no_normal_distribution_stands_for_its_posterior(rare):
+    """Rows of a level of one class, of which more rows than one have the other class later."""
+    rng = np.random.default_rng(1)
+    member = np.repeat([0, 1, 2], [60, 60, 20])
+    y = rng.random(140) < np.array([0.4, 0.6, 0.0 if rare else 0.5])[member]
+    rows = pd.DataFrame({"level": pd.Categorical(member), "x": rng.standard_normal(140)})
+    model = BayesianLogisticRegression(prior_groups={"level": "flat"}, random_state=0)
+    first = model.fit(rows, y)
+    following = BayesianLogisticRegression(prior=first.posterior_, random_state=0)
+    said = warnings_of(following, rows, rng.random(140) < 0.5)
+    assert [text.startswith("prior: no normal distribution stands") for text in said] == [
+        True
+    ] * rare

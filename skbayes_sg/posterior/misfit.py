@@ -1,0 +1,52 @@
+"""How far a normal distribution is from the posterior that it stands for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sg.diagnostics.judgements import Misfit
+from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates import moments_along
+from skbayes_sg.posterior.gaussian import Distribution, in_the_mean
+
+
+def misfit_of(posterior: Posterior, distribution: Distribution) -> Misfit:
+    """Errors of means and standard deviations along the lines of coefficients.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of a `Predictor` that is not conjugate, with a normal prior.
+    distribution : Distribution
+        That stands for it.
+    """
+    prior = posterior.normal_prior
+    lines = distribution.operator.inverse().dense()
+    lines /= np.sqrt(lines.diagonal())[:, None]
+    of_prior = np.sum(lines * prior.operator.matvec(lines), axis=1)
+    forces = partial(posterior.forces_along, distribution.mode)
+    mean, sd = moments_along(forces, lines, of_prior)
+    sd = np.append(sd, _sd_by_curvature(posterior, distribution))
+    with np.errstate(divide="ignore"):  # of a line too narrow for the grid of `moments_along`
+        worst = 1 / sd[np.abs(np.log(sd)).argmax()]
+    return Misfit(float(np.abs(mean).max()), float(worst))
+
+
+def _sd_by_curvature(posterior: Posterior, distribution: Distribution) -> NDArray:
+    """Standard deviations by the observed information, over those of the distribution.
+
+    `moments_along` takes slopes within a half of the normal ones for normal, which lets standard
+    deviations from 0.82 to 1.41 times the right ones pass. Empty where the model has no other
+    curvature, and infinite where this one is not positive definite.
+    """
+    if not posterior.predictor.has_other_curvature:
+        return np.empty(0)
+    _, curvature = in_the_mean(posterior, distribution)
+    try:
+        ratio = np.sqrt(curvature.inverse().diagonal() / distribution.variance)
+    except np.linalg.LinAlgError:
+        return np.array([np.inf])
+    return ratio
