@@ -11,6 +11,9 @@ math/priors.md#a-sampled-precision; MacKay 1992.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
@@ -21,8 +24,8 @@ from skbayes_sg.linalg import Dense
 from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import Scales
 
-_ALONG = np.array([-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0])  # widths from the mode
-_FAR = np.arange(-8.0, 13.0)  # the same; effects that may all be zero have any large precision
+_FAINT = 10.0  # natural logarithms below the density at the mode
+_MOST_STEPS = 40  # to either side
 _FINE = 2001
 
 
@@ -125,6 +128,29 @@ class MarginalScales:
         curvature = of_ell @ slopes**2 + scales.hyperprior_curvature(point)
         return 1 / np.sqrt(np.maximum(curvature, 0.1))  # within three natural logarithms
 
+    def _along(
+        self, k: int, eta: NDArray, width: NDArray, at: Callable[[NDArray], tuple]
+    ) -> tuple[NDArray, tuple[Any, ...]]:
+        """Points around a mode along hyperparameter k, and what there is at each, as tuples.
+
+        `at` gives the log density of a point first. The points are one width apart, and go as far
+        as it counts. Levels that may all be alike have any large precision, and few levels any
+        small one, down to where rounding errors exceed it.
+        """
+        found = {0: at(eta)}
+        for side in (-1, 1):
+            step = 0
+            while abs(step) < _MOST_STEPS and found[step][0] > found[0][0] - _FAINT:
+                step += side
+                point = eta.copy()
+                point[k] += step * width[k]
+                try:
+                    found[step] = at(point)
+                except np.linalg.LinAlgError:
+                    break
+        steps = np.array(sorted(found))
+        return eta[k] + steps * width[k], tuple(zip(*(found[step] for step in steps), strict=True))
+
     def distributions(self, eta: NDArray, width: NDArray) -> tuple[NDArray, NDArray]:
         """Values of each hyperparameter, and its distribution function there, (K, points) each.
 
@@ -132,11 +158,9 @@ class MarginalScales:
         """
         values, below = np.empty((len(eta), _FINE)), np.empty((len(eta), _FINE))
         for k in range(len(eta)):
-            points = np.repeat(eta[None], len(_FAR), axis=0)
-            points[:, k] += _FAR * width[k]
-            density, slopes = zip(*map(self.log_density, points), strict=True)
-            spline = CubicHermiteSpline(points[:, k], density, np.array(slopes)[:, k])
-            values[k] = np.linspace(points[0, k], points[-1, k], _FINE)
+            points, (density, slopes) = self._along(k, eta, width, self.log_density)
+            spline = CubicHermiteSpline(points, density, np.array(slopes)[:, k])
+            values[k] = np.linspace(points[0], points[-1], _FINE)
             share = np.exp(spline(values[k]) - max(density))
             below[k] = (np.cumsum(share) - 0.5 * share) / share.sum()
         return values, below
@@ -152,22 +176,19 @@ class MarginalScales:
         numpy.linalg.LinAlgError
             If the moments are no covariance.
         """
-        mean, covariance, value, noise = self._moments(eta)
+        value, mean, covariance, noise = self._moments(eta)
         middle, spread, inner = mean.copy(), covariance.copy(), 1.0
         for k in range(len(eta)):
-            points = np.repeat(eta[None], len(_ALONG), axis=0)
-            points[:, k] += _ALONG * width[k]
-            moments = [self._moments(point) for point in points]
-            share = np.exp(np.array([moment[2] for moment in moments]) - value)
+            _, (values, means, covariances, noises) = self._along(k, eta, width, self._moments)
+            share = np.exp(np.array(values) - value)
             share /= share.sum()
-            means = np.array([moment[0] for moment in moments])
-            along = share @ means
+            along = share @ np.array(means)
             middle += along - mean
-            away = means - along
+            away = np.array(means) - along
             spread += (away.T * share) @ away / noise
-            for part, moment in zip(share, moments, strict=True):
-                spread += part * (moment[3] / noise * moment[1] - covariance)
-                inner += part * (moment[3] / noise - 1)
+            for part, other, its_noise in zip(share, covariances, noises, strict=True):
+                spread += part * (its_noise / noise * other - covariance)
+                inner += part * (its_noise / noise - 1)
         return self._of_all(middle, Dense(spread).inverse().dense(), inner)
 
     def _of_all(self, mean: NDArray, precision: NDArray, inner: float) -> tuple[NDArray, Dense]:
@@ -188,14 +209,14 @@ class MarginalScales:
         joint[np.ix_(others, others)] = alone
         return centre, Dense(joint)
 
-    def _moments(self, eta: NDArray) -> tuple[NDArray, NDArray, float, float]:
-        """Mean and covariance of the shrunken parameters given eta, its log density, the noise."""
+    def _moments(self, eta: NDArray) -> tuple[float, NDArray, NDArray, float]:
+        """Log density of eta; mean and covariance of the shrunken parameters given it; noise."""
         ell = self._scales.log_precisions(eta[None])[0]
         lam, covariance, mean, log_det = self._solved(ell)
         value, factor = self._of_energy(lam, mean)
         value += float(self._scales.log_density(eta[None])[0])
         noise = 1.0 if self._noise is None else self._noise[0] / (factor * (self._noise[0] - 1))
-        return mean, covariance, value - 0.5 * log_det, noise
+        return value - 0.5 * log_det, mean, covariance, noise
 
     def known(self, precisions: NDArray) -> NDArray:
         """What the data know of the coefficients of each group, as a number of them."""

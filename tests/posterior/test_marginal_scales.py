@@ -93,6 +93,43 @@ def test_precisions_that_are_known_give_the_posterior_under_them():
     np.testing.assert_allclose(precision.dense(), expected.operator.dense(), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize(("n_levels", "spread"), [(3, 1.0), (30, 0.0)])
+def test_the_moments_over_a_precision_are_those_of_an_integral_over_all_of_them(n_levels, spread):
+    """Few levels have any small precision, and levels that may all be alike any large one."""
+    rng = np.random.default_rng(8)
+    member = np.arange(150) % n_levels
+    X = (member[:, None] == np.arange(n_levels)).astype(float)
+    y = 1.0 + X @ (spread * rng.standard_normal(n_levels)) + rng.standard_normal(150)
+    model = Linear(n_levels, True, 1.0, (1.0, 1.0))
+    scales, free = Groups(np.arange(n_levels), np.zeros(n_levels, int), ["a"], 0.7), 0.01
+    prior = model.prior(np.append(np.full(n_levels, 2.0), free))
+    posterior = Posterior.of(model, X, y).with_prior(prior)
+    distribution = known_at(posterior, expanded_twice(posterior, model.guess(y, None)))
+    marginal = MarginalScales(scales, distribution, prior)
+    mode = marginal.mode(np.zeros((1, 1)))
+    mean, precision = marginal.over(mode, marginal.width(mode))
+
+    eta, moments = np.linspace(-25, 30, 276), []
+    columns = np.column_stack([X, np.ones(150)])
+    for lam in np.exp(scales.log_precisions(eta[:, None]).ravel()):
+        given = np.append(np.full(n_levels, lam), free)
+        covariance = np.linalg.inv(columns.T @ columns + np.diag(given))
+        middle = covariance @ columns.T @ y
+        log_det = np.linalg.slogdet(covariance)[1]  # that of the prior is in `scales`
+        moments.append((0.5 * (log_det + y @ columns @ middle), middle, covariance))
+    values, means, covariances = map(np.array, zip(*moments, strict=True))
+    values += scales.log_density(eta[:, None])
+    share = np.exp(values - values.max())
+    share /= share.sum()
+    expected = share @ means
+    spread_of_means = (share[:, None] * (means - expected)).T @ (means - expected)
+    variance = (np.tensordot(share, covariances, 1) + spread_of_means).diagonal()
+    np.testing.assert_allclose(mean, expected, atol=0.01 * np.sqrt(variance.min()))
+    found = precision.inverse().diagonal()
+    np.testing.assert_allclose(found[:n_levels], variance[:n_levels], rtol=0.01)
+    np.testing.assert_allclose(found[n_levels], variance[n_levels], rtol=0.02)
+
+
 @pytest.mark.parametrize("noise_variance", [None, 1.5])
 def test_the_density_in_units_of_the_noise_has_its_gradient(noise_variance):
     """Far from the prior mean too, which moves with the noise there."""
