@@ -67,6 +67,15 @@ class Factor:
         return replace(self, levels=(*self.levels, *levels), columns=(*self.columns, *columns))
 
     @property
+    def tells_spread(self) -> bool:
+        """Whether rows may tell the standard deviation tau of the effects of its levels.
+
+        Beside an intercept the likelihood of tau falls as tau^-(L - 1) with L levels, and its
+        half-Cauchy prior as tau^-2. So with two levels tau, and their effects, have no variance.
+        """
+        return len(self.levels) > 2
+
+    @property
     def labels(self) -> list[Any]:
         """Of the levels in a table: what they are, and "missing" of missing cells."""
         found = [_label(level) for level in self.levels]

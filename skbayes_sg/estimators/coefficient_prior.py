@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import Data, of_columns, with_columns
 from skbayes_sg.estimators.foreign_parameters import called_here
-from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
+from skbayes_sg.estimators.gaussian_posterior import REST, FittedPosterior
 from skbayes_sg.inference.precision import BOUNDS, Hyperprior
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Predictor
@@ -25,7 +25,6 @@ _PRIOR_VARIANCE = 10.0  # of outputs
 _FARTHEST = 3e6  # standard deviations of a column from zero: of its squares three digits are left
 _SHRINKAGE: dict[str, ScaleMixture] = {"horseshoe": Horseshoe(), "student_t": StudentT()}
 _OF_PRIOR = ("prior_precision", "prior_mean", "prior_groups", "intercept_precision", "noise_prior")
-_REST = "other"
 _FLAT = "flat"
 _WORDS = ("own", "share", _FLAT)  # of a column: its group is its own, that of the rest, or none
 _BETWEEN = "__"  # as ColumnTransformer and make_union join names
@@ -236,15 +235,28 @@ def hyperprior_of(estimator: Any) -> Hyperprior | None:
             n_features, names = design.n_columns, design.column_names
         shrinkage.validate(n_features)
         return Hyperprior(column_groups("feature", n_features, names), shrinkage)
-    # Beside an intercept the likelihood of the sd tau of L levels falls as tau^-(L - 1), and its
-    # half-Cauchy prior as tau^-2. So with two levels tau, and their effects, have no variance.
-    levels = {} if design is None else design.factors
-    factors = [column for column, factor in levels.items() if len(factor.levels) > 2]
+    every = {} if design is None else design.factors
+    factors = [column for column, factor in every.items() if factor.tells_spread]
     groups = column_groups(asked, n_features, names, factors)
     if groups is not None and design is not None:
         groups = {label: design.columns_of(*columns) for label, columns in groups.items()}
         groups |= {factor.name: factor.columns for factor in design.slopes.values()}
     return Hyperprior(groups)
+
+
+def own_factors(estimator: Any) -> tuple[str, ...]:
+    """Names of factors that have a precision of their own, as soon as rows may tell it.
+
+    They may share one so far. Of a fit with the posterior of another one: what that one asked for.
+    """
+    design, asked = estimator._design, estimator.prior_groups
+    if isinstance(estimator.prior, FittedPosterior):
+        return estimator.prior.own_factors
+    if design is None:
+        return ()
+    groups = column_groups(asked, len(design.names), list(design.names), list(design.factors))
+    own = {(label, *columns) for label, columns in (groups or {}).items()}
+    return tuple(factor.name for at, factor in design.factors.items() if (factor.name, at) in own)
 
 
 def column_groups(
@@ -283,7 +295,7 @@ def column_groups(
         return _by_name(asked, names)
     if is_word(asked, "prefix"):
         groups = _by_name(_prefix, names)
-        if set(groups) == {_REST}:
+        if set(groups) == {REST}:
             raise ValueError(
                 f'prior_groups="prefix" needs columns named "variable{_BETWEEN}level", as '
                 f"ColumnTransformer names them, and none is; give a dict of columns"
@@ -327,7 +339,7 @@ def slopes_of(asked: Any, names: list[str] | None, n_features: int) -> list[tupl
 
 def _prefix(name: str) -> str:
     before, between, _ = name.partition(_BETWEEN)
-    return before if between else _REST
+    return before if between else REST
 
 
 def _by_name(label_of: Callable[[str], Any], names: list[str] | None) -> Groups:
@@ -347,7 +359,7 @@ def _of_mapping(
 ) -> Groups:
     """Groups of columns by label, and what a word says of the column that it is given for."""
     shown: Any = [f"x{column}" for column in range(n_features)] if names is None else names
-    rest_of = _REST if _REST not in {shown[column] for column in factors} else f"{_REST} columns"
+    rest_of = REST if REST not in {shown[column] for column in factors} else f"{REST} columns"
     label_of: dict[int, str | None] = {}
     for label, columns in asked.items():
         if isinstance(columns, str) and columns in _WORDS:
@@ -377,10 +389,10 @@ def _of_mapping(
     labels = {label for label, columns in asked.items() if columns not in _WORDS}
     ungrouped = [column for column in range(n_features) if column not in label_of]
     numbers = [column for column in ungrouped if column not in factors]
-    if numbers and _REST in labels:
+    if numbers and REST in labels:
         raise ValueError(
             f"prior_groups: {len(numbers)} columns are in no group, and would be a group "
-            f"{_REST!r}, which is there already; give it another name, or all its columns"
+            f"{REST!r}, which is there already; give it another name, or all its columns"
         )
     for column in ungrouped:
         label_of[column] = shown[column] if column in factors else rest_of

@@ -48,10 +48,10 @@ def factors_of(estimator: Any, data: Data, streaming: bool = False) -> dict[str,
                 present[: len(earlier.present)] = np.logical_or(
                     earlier.present, present[: len(earlier.present)]
                 ).tolist()
-            group = _group_of(em, factor.columns) if earlier is None else earlier.group
-            levels = Levels.of(factor, group, present)
+            levels = Levels.of(factor, _group_of(em, factor.columns), present)
             if earlier is not None:
-                levels = levels._replace(given=earlier.given, error=earlier.error)
+                group = earlier.group if em is None else levels.group
+                levels = levels._replace(group=group, given=earlier.given, error=earlier.error)
             found[factor.name] = levels._replace(slope_of=slope_of.get(factor.name))
     of_groups, why = dict[str, Levels](), dict[str, str]()
     if tallies:

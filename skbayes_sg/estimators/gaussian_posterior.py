@@ -43,6 +43,8 @@ MISFIT = (
     "mean is off by {:.2f} standard deviations, or these are {:.2f} times the right ones; fit all "
     "rows at once"
 )
+REST = "other"
+"""The group of columns of which nothing else is said."""
 _KNOWN = 0.1  # relative error of a standard deviation that may be taken as known
 _FLAT = 10.0  # standard deviation of the effect of a level that nothing shrinks
 
@@ -87,6 +89,8 @@ class FittedPosterior:
         Of rows with factors, whose columns of levels the coefficients belong to.
     levels : dict of str to Levels
         Factors, with the distribution of the effects of new levels.
+    own_factors : tuple of str
+        Names of factors that have a precision of their own from their third level on.
 
     Examples
     --------
@@ -112,6 +116,7 @@ class FittedPosterior:
     spread: tuple[float, float] | None = None
     design: Design | None = None
     levels: Mapping[str, Levels] = field(default_factory=dict)
+    own_factors: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -120,6 +125,7 @@ class FittedPosterior:
         fit: Any,
         distribution: Distribution | Deferred[Distribution],
         spread: tuple[float, float] | None,
+        own_factors: tuple[str, ...],
     ) -> FittedPosterior:
         """What an estimator shows of its fit, or stream, and a distribution of its parameters."""
         model, names = estimator.model_, getattr(estimator, "feature_names_in_", None)
@@ -147,6 +153,7 @@ class FittedPosterior:
             spread,
             estimator._design,
             with_effects(estimator),
+            own_factors,
         )
 
     def __repr__(self) -> str:
@@ -257,16 +264,24 @@ class FittedPosterior:
         dim = sum(map(prod, self.shapes.values())) + n_outputs * (n_after - n_columns)
         if not (isinstance(self.scales, Precisions) and has_matrix(dim) and self._tells_alone):
             return None
-        if isinstance(self.scales, OnePrecision):
-            return Hyperprior()
-        groups = {}
+        groups, factors = dict[str, set[int]](), [] if design is None else design.all_factors
         for g, label in enumerate(self.scales.labels):
             columns = set((self.scales.block[self.scales.group == g] % n_columns).tolist())
-            for factor in [] if design is None else design.all_factors:
+            for factor in factors:
                 if columns & set(factor.columns):
                     columns |= set(factor.columns)
-            groups[label] = tuple(sorted(columns))
-        return Hyperprior(groups)
+            groups[label] = columns
+        own = [each for each in factors if each.name in self.own_factors and each.tells_spread]
+        if isinstance(self.scales, OnePrecision):
+            if not own:
+                return Hyperprior()
+            rest = f"{REST} columns" if REST in self.own_factors else REST
+            groups = {rest: groups.popitem()[1]}
+        for factor in own:  # which may have shared one so far
+            for columns in groups.values():
+                columns.difference_update(factor.columns)
+            groups[factor.name] = set(factor.columns)
+        return Hyperprior({label: tuple(sorted(each)) for label, each in groups.items() if each})
 
     @cached_property
     def _tells_alone(self) -> bool:

@@ -17,6 +17,7 @@ from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.diagnostics.limits import DRIFT_ERRORS
 from skbayes_sg.estimators.base import require_finite
+from skbayes_sg.estimators.coefficient_prior import own_factors
 from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.inference.engine import Engine
@@ -270,13 +271,14 @@ def _learned_from(
 
 def posterior_of(estimator: Any, fit: Any) -> FittedPosterior | None:
     """The present posterior as a value."""
+    own = own_factors(estimator)
     if not isinstance(fit, StreamFit):
-        gaussian, spread = fit.gaussian, estimator._spread
-        return None if gaussian is None else FittedPosterior.of(estimator, fit, gaussian, spread)
+        found, spread = fit.gaussian, estimator._spread
+        return None if found is None else FittedPosterior.of(estimator, fit, found, spread, own)
     stream, spread = fit.stream, None
     if stream.model is not None and stream.model.has_location:
         spread = stream.model.spread_of_y(stream.rows_that_tell())
-    return FittedPosterior.of(estimator, fit, stream.distribution, spread)
+    return FittedPosterior.of(estimator, fit, stream.distribution, spread, own)
 
 
 def _of_information(distribution: Distribution) -> list[str]:

@@ -504,6 +504,40 @@ def test_a_factor_has_a_precision_of_its_own_from_the_third_level_on(cls, y):
 
 
 @quick
+@pytest.mark.parametrize("asked", [None, "share", {"city": "share"}, {"city": "flat"}])
+def test_the_next_fit_knows_which_precision_a_third_level_has(asked):
+    """That which the first fit asked for, and a fit of all rows has."""
+    few, five = MEMBER < 2, MEMBER < 5
+    model = BayesianLinearRegression(prior_groups=asked, **SHORT)
+    first = clone(model).fit(ROWS[few], NUMBERS[few])
+    assert len(first.prior_precision_blocks_) == 1
+    rows, y = ROWS[five & ~few], NUMBERS[five & ~few]
+    fit = clone(model).fit(ROWS[five], NUMBERS[five])
+    following = BayesianLinearRegression(prior=first.posterior_, **SHORT)
+    for found in (clone(following).fit(rows, y), clone(following).partial_fit(rows, y)):
+        sizes, expected = (each.summary(groups=True)["n_coefficients"] for each in (found, fit))
+        assert sizes.to_dict() == expected.to_dict()
+
+
+def test_numbers_keep_their_precision_when_two_levels_become_five():
+    """Effects of levels that are far larger than theirs, and so those of new ones."""
+    rng = np.random.default_rng(0)
+    member = np.append(rng.integers(2, size=200), rng.integers(5, size=200))
+    X = rng.standard_normal((400, 3))
+    effects = np.array([1.5, -1.5, 3.0, -2.0, 0.5])
+    y = X @ [0.2, -0.1, 0.0] + effects[member] + rng.standard_normal(400)
+    rows = pd.DataFrame(X, columns=list("abc")).assign(g=pd.Categorical(member))
+    early, model = np.arange(400) < 200, BayesianLinearRegression(random_state=0)
+    prior = clone(model).fit(rows[early], y[early]).posterior_
+    following = BayesianLinearRegression(prior=prior, random_state=0).fit(rows[~early], y[~early])
+    fit = model.fit(rows, y)
+    np.testing.assert_allclose(following.coef_[:3], fit.coef_[:3], atol=0.1 * fit.coef_std_[0])
+    new = rows[:1].assign(g=9)
+    widths = [each.predict(new, return_std=True)[1] for each in (following, fit)]
+    np.testing.assert_allclose(*widths, rtol=0.15)
+
+
+@quick
 def test_a_stream_of_late_levels_is_that_of_columns_which_were_there():
     """To the digits of one solve, under a given precision: nothing is learned."""
     chunks = np.array_split(IN_ORDER, 6)
