@@ -280,11 +280,18 @@ class Design:
         return found, new
 
     def with_levels_of(self, X: Any) -> Design:
-        """With columns, behind all others, for levels that are not there yet."""
+        """With columns, behind all others, for levels that are not there yet.
+
+        Raises
+        ------
+        ValueError
+            If these are text and all others numbers, or reversed.
+        """
         start = self.n_columns
         factors, slopes = dict(self.factors), dict(self.slopes)
         for column, factor in self.factors.items():
             new = in_order(set(labels_of(X, column)).difference(factor.levels))
+            _require_same_kind(factor, new)
             factors[column] = factor.with_levels(new, start)
             start += len(new)
             for pair, of_slopes in self.slopes.items():

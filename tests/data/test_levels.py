@@ -70,6 +70,8 @@ def test_codes_of_arrays_are_levels_whatever_their_type():
     np.testing.assert_array_equal(matrix.toarray()[:, :3], [[0, 1, 0], [1, 0, 0]])
     with pytest.raises(ValueError, match="'x0' of X has the level '2', and those of the fit"):
         design.matrix(np.array([["2", 1.0]], object), np.ones((1, 1)))
+    with pytest.raises(ValueError, match="'x0' of X has the level '2', and those of the fit"):
+        design.with_levels_of(np.array([["2", 1.0]], object))  # as of a later chunk
 
 
 def test_labels_of_any_kind_have_an_order():
