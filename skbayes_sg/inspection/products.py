@@ -60,8 +60,12 @@ def _parts(X: Any, column: int) -> list[_Part]:
         if frames.is_missing(X, column).any():
             return []
         return [_Part(column, None, frames.numbers(X, column).astype(np.float64))]
-    levels = dict.fromkeys(frames.values(X, column)[~frames.is_missing(X, column)].tolist())
-    return [_Part(column, level, _is_level(X, column, level)) for level in levels]
+    present = ~frames.is_missing(X, column)
+    cells = frames.values(X, column)[present].tolist()
+    codes = {level: code for code, level in enumerate(dict.fromkeys(cells))}
+    coded = np.full(len(present), -1)
+    coded[present] = [codes[cell] for cell in cells]
+    return [_Part(column, level, (coded == code).astype(float)) for level, code in codes.items()]
 
 
 def _is_level(X: Any, column: int, level: Any) -> NDArray:
