@@ -3,6 +3,7 @@
 import ast
 import re
 import warnings
+from functools import cache
 from pathlib import Path
 
 import skbayes_sg
@@ -11,11 +12,13 @@ ROOT = Path(skbayes_sg.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 
+@cache
 def remedies():
-    """(file, whether it is raised right there, pattern) of each text that goes on after a ";".
+    """[(file, whether it is raised right there, pattern)] of each text that goes on after a ";".
 
     Docstrings are no messages, and what begins with a semicolon is a part of one.
     """
+    found = []
     for path in sorted(ROOT.rglob("*.py")):
         for text, raised in _texts(ast.parse(path.read_text()), False):
             pieces = getattr(text, "values", [text])
@@ -25,7 +28,8 @@ def remedies():
             if said and not (words[0] or "").startswith("; "):
                 pattern = "".join(".*" if word is None else re.escape(word) for word in words)
                 pattern = re.sub(r"\\{[^{}]*\\}", ".*", pattern)  # of `format`
-                yield path.relative_to(ROOT).as_posix(), raised, pattern
+                found.append((path.relative_to(ROOT).as_posix(), raised, pattern))
+    return found
 
 
 def _texts(node, raised):
