@@ -72,6 +72,7 @@ def test_every_sampler_has_a_name():
 
 
 @pytest.mark.parametrize(("cls", "posterior"), ON_EVERYTHING)
+@pytest.mark.quick("binary float32, weighted", "three classes")
 def test_a_state_is_the_whole_checkpoint(cls, posterior):
     sampler = clone(small(cls))
     sampler.resolve_auto(posterior)
@@ -107,6 +108,7 @@ def test_a_sampler_without_a_distribution_says_so(gaussian):
 
 
 @pytest.mark.parametrize(("cls", "posterior"), ON_EVERYTHING)
+@pytest.mark.quick("binary float32, weighted", "three classes")
 def test_chains_of_a_group_are_not_copies_of_each_other(cls, posterior):
     sampler = small(cls)
     sampler.resolve_auto(posterior)

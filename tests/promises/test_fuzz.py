@@ -5,12 +5,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from skbayes_sg import (
+    BayesianBinomialRegressor,
     BayesianGammaRegressor,
     BayesianLinearRegression,
     BayesianMLPClassifier,
     BayesianMLPRegressor,
     BayesianNegativeBinomialRegressor,
     BayesianOrdinalClassifier,
+    BayesianPoissonRegressor,
     DRBMClassifier,
     VariationalEM,
 )
@@ -143,6 +145,7 @@ RARE = {
 }
 SLOWER = {BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier}  # a second or more
 SLOWER |= {BayesianLinearRegression, BayesianNegativeBinomialRegressor, BayesianOrdinalClassifier}
+SLOWER |= {BayesianBinomialRegressor, BayesianPoissonRegressor}
 
 
 @pytest.mark.filterwarnings("default")
