@@ -128,7 +128,8 @@ def test_rows_in_single_precision_take_no_second_look_where_they_are_many(seed, 
     """Their smallest probabilities end where exponentials do, in either precision."""
     _, X, draws = rows_and_draws(seed, 3)
     y = (X @ draws.flat[:3, :6].T).argmax(axis=1)
-    fitted, far = BayesianLogisticRegression(random_state=0).fit(X, y), 40 * X.astype(np.float32)
+    fitted = BayesianLogisticRegression(random_state=0).fit(X[:500], y[:500])
+    far = 40 * X.astype(np.float32)
     many = fitted.predict_proba(far)
     monkeypatch.setattr(class_probabilities, "_MANY", 1 << 62)
     few = fitted.predict_proba(far)

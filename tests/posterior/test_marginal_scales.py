@@ -157,6 +157,7 @@ def test_the_density_in_units_of_the_noise_has_its_gradient(noise_variance):
 @pytest.mark.parametrize("far", [1e4, 1e5])
 @pytest.mark.parametrize("cls", [BayesianLinearRegression, BayesianRobustRegressor])
 @pytest.mark.parametrize("groups", [None, {"a": [0, 1], "levels": [2, 3, 4]}])
+@pytest.mark.quick("100000.0")
 def test_columns_far_from_zero_leave_the_precisions_of_a_stream(cls, groups, far):
     """An intercept is tied to them, by which rows know coefficients as small differences."""
     rng = np.random.default_rng(7)

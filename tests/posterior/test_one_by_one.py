@@ -388,14 +388,14 @@ def test_a_warm_start_goes_on_where_the_chains_stopped(prior):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_weights_are_repetitions_and_offsets_are_parts_of_y():
-    X, mean, rng = few_that_matter(30, 40, 0)
-    y, offset = mean + rng.standard_normal(30), rng.standard_normal(30)
+    X, mean, rng = few_that_matter(15, 20, 0)
+    y, offset = mean + rng.standard_normal(15), rng.standard_normal(15)
     model = BayesianLinearRegression(
         prior="horseshoe", n_chains=2, n_draws=8, burn_in=8, random_state=0
     )
     plain = clone(model).fit(X, y).draws_
     np.testing.assert_allclose(clone(model).fit(X, y + offset, offset=offset).draws_, plain)
-    times = rng.integers(1, 4, 30)
+    times = rng.integers(1, 4, 15)
     weighted = clone(model).fit(X, y, sample_weight=times.astype(float)).draws_
     repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times)).draws_
     np.testing.assert_allclose(weighted, repeated)

@@ -135,7 +135,7 @@ def test_offsets_far_from_zero_keep_their_digits(kind):
 def test_counts_that_float32_does_not_have_stay_double():
     """Steps of float32 at 1e13 are a third of a standard deviation."""
     counts = RNG.poisson(np.exp(30 + 0.01 * Z))
-    model = BayesianPoissonRegressor(**SHORT).fit(SINGLE, counts)
+    model = BayesianPoissonRegressor(**SHORT | {"n_draws": 4, "burn_in": 4}).fit(SINGLE, counts)
     assert model.predict_draws(SINGLE).dtype == np.float64
 
 
