@@ -234,7 +234,7 @@ def test_grid_search_in_a_pipeline(table, pipeline):
             ]
         },
     ]
-    pipeline.set_params(**{f"{name}__thin": 1, f"{name}__n_draws": 20})
+    pipeline[-1].set_params(thin=1, n_draws=8, burn_in=20)
     X, y = (part[:300] for part in table)
     search = GridSearchCV(pipeline, grid, cv=2, scoring="neg_log_loss", n_jobs=1).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
