@@ -170,6 +170,7 @@ def test_a_pipeline_is_drawn_as_its_last_step_with_the_names_of_the_first():
     assert {tick.get_text() for tick in ticks} == {"x0", "x1", "x2", "x3"}
 
 
+@pytest.mark.usefixtures("_short_searches")
 def test_networks_have_uncertainty_and_abstention_and_no_coefficients():
     network = BayesianMLPClassifier((2,), **SHORT).fit(X, Y)
     assert UncertaintyDisplay.from_estimator(network, X, grid_resolution=3).values["total"].any()

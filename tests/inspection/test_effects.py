@@ -90,6 +90,7 @@ def test_of_a_regression_they_are_its_coefficients():
         np.testing.assert_allclose(table[column], expected[column][:3], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.usefixtures("_short_searches")
 def test_of_classes_they_sum_to_nothing():
     labels = np.digitize(Z, [-1, 1])
     model = BayesianMLPClassifier((4,), sampler="hmc", **SHORT).fit(X, labels)

@@ -60,6 +60,7 @@ def test_columns_have_the_names_of_the_frame():
     assert predict_interval(pipeline, frame.head(3)).shape == (3, 2, 2)
 
 
+@pytest.mark.usefixtures("_short_searches")
 def test_a_network_has_blocks_and_steps_that_mix_columns_are_refused():
     network = make_pipeline(StandardScaler(), BayesianMLPClassifier((2,), **SHORT))
     assert "coef_0" in summary(network.fit(X, COUNTS > 1)).index

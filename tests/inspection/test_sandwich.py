@@ -300,6 +300,7 @@ def test_without_pandas_it_prints_as_a_table(monkeypatch):
 # -- what is refused --------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("_short_searches")
 def test_what_has_no_sandwich_is_named():
     model, y, _ = MODELS["linear"]
     fitted = clone(model).fit(FRAME, y)

@@ -308,6 +308,7 @@ def test_without_pandas_words_print_in_the_table(monkeypatch):
 # -- what is refused --------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("_short_searches")
 def test_what_has_no_sensitivity_is_named():
     model = clone(LINEAR).fit(FRAME, NUMBERS)
     for rows, y in ((FRAME[:40], NUMBERS[:40]), (FRAME, None)):

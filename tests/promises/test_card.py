@@ -38,7 +38,7 @@ ESTIMATORS = {
     "machine": DRBMClassifier(3, **SHORT),
 }
 EACH = pytest.mark.parametrize("name", ESTIMATORS)
-pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
+pytestmark = pytest.mark.usefixtures("_short_runs_may_warn", "_short_searches")
 
 X, SPECIES = load_iris(return_X_y=True)
 X = MinMaxScaler().fit_transform(X)

@@ -51,7 +51,10 @@ from skbayes_sg.samplers.independent_draws import IndependentDraws
 
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_short_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 SHORT = {"n_chains": 2, "n_draws": 8, "burn_in": 4, "thin": 1, "random_state": 0}
 GIVEN = SHORT | {"prior_precision": 1.0}
 N = 40
