@@ -14,11 +14,9 @@ from sklearn.metrics import log_loss
 from sklearn.utils import Bunch
 
 from skbayes_sg.chains.run import in_parallel
-from skbayes_sg.data.row_metadata import RowMetadata
-from skbayes_sg.diagnostics.judgements import of_bias
 from skbayes_sg.estimators.base import BayesianEstimator
-from skbayes_sg.inference.diagnose import of_contrasts
 from skbayes_sg.inference.variational_em import VariationalEM
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.samplers import ConstantSGD, Sampler
 from skbayes_sg.validation import is_integer, real_array, require_integer, warn
 
@@ -26,8 +24,8 @@ _SEGMENT = 5  # values fitted one after another; each fit starts where the last 
 _FIRST_BATCH, _LARGEST_BATCH = 20, 100  # bounds of the first size that is tried
 _SMALLEST_BATCH = 1
 _BATCHES_PER_PASS = 200
-_SGD_UPDATES = 1000  # of constant SGD by default: its scalar step forgets the start slowly
-_REFUSED = "constant SGD with a scalar step cannot run on these data; rely on em_precisions"
+_SCALAR_UPDATES = 1000  # by default: a scalar step forgets the start slowly
+_REFUSED = "constant SGD cannot run on these data; rely on em_precisions"
 
 
 def hyperparameter_path(
@@ -47,8 +45,9 @@ def hyperparameter_path(
     Variational EM learns the precision without the validation data. It runs twice: in the
     estimator's own sampler (``em_...``), and in constant SGD as Mandt et al. do (``sgd_em_...``).
     Compare the two. The first is the one to rely on. The second is right where the posterior is
-    nearly normal, whatever the step, and may be off by a factor of several where columns are
-    correlated and rows few (math/constant_sgd.md#learning-the-prior-in-constant-sgd).
+    nearly normal. In regressions it is elsewhere within the standard deviation that the posterior
+    of the precision has, unless a plane separates the classes; in networks it may be off by a
+    factor of several (math/constant_sgd.md#learning-the-prior-in-constant-sgd).
 
     As in `sklearn.linear_model.lasso_path`, the fits over the values go from the strongest prior
     down, and each starts where the last one stopped. They do so in runs of five.
@@ -65,7 +64,7 @@ def hyperparameter_path(
         (LogisticRegressionCV's ``1 / C``).
     em : VariationalEM, optional
         How the prior is learned, in both fits. By default ``VariationalEM()``, and with 1,000
-        updates in constant SGD, whose step forgets its start slowly.
+        updates where constant SGD has a scalar step, which forgets its start slowly.
     sample_weight : array-like of shape (n_rows,), optional
         Of the training rows.
     n_jobs : int, optional
@@ -98,17 +97,17 @@ def hyperparameter_path(
     -----
     ConvergenceWarning
         What the fits warn of. One warning speaks for all of constant SGD's, and says how many times
-        ``em_precisions`` it learned. Directions that change no probability, such as a common shift
-        of all logits of three classes or more, have no gradient noise; that its draws do not move
-        there is no reason for a warning.
+        ``em_precisions`` it learned.
 
     Notes
     -----
-    Source: Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3. Constant SGD has the scalar step of
-    Theorem 1, one for all directions, ``ConstantSGD("scalar")``. Its minibatches have a
-    two-hundredth of the rows, but at least 20 and at most 100. Where the step is unstable, the size
-    is halved, down to one row. Smaller minibatches have smaller steps and so need more of them, but
-    no more passes (math/constant_sgd.md#minibatches-of-a-scalar-step).
+    Source: Mandt, Hoffman & Blei 2017, sections 3.2 and 6.3. In regressions with up to 1,000
+    parameters constant SGD has the exact step of a normal posterior, ``ConstantSGD("full")``, whose
+    iterates are spread as the posterior is. Larger regressions and networks have the scalar step of
+    Theorem 1, one for all directions, ``ConstantSGD("scalar")``, as in the paper. Minibatches have
+    a two-hundredth of the rows, but at least 20 and at most 100. Where a scalar step is unstable,
+    the size is halved, down to one row. Smaller minibatches have smaller steps and so need more of
+    them, but no more passes (math/constant_sgd.md#minibatches-of-a-scalar-step).
 
     A scalar step moves slowly along directions of little curvature: to forget a point there takes
     as many passes as the mean curvature is larger. So standardise the columns of X.
@@ -137,9 +136,11 @@ def hyperparameter_path(
     )
     learner = clone(model)
     own, labels = _learned(learner, data), list(learner.prior_precision_blocks_)
-    if em is None:
-        model.set_params(prior_precision=VariationalEM(n_updates=_SGD_UPDATES))
-    by_sgd = _learned_by_sgd(model, data, len(labels))
+    bound = learner.model_
+    structure = "full" if bound.fixed_inputs and has_matrix(bound.dim) else "scalar"
+    if em is None and structure == "scalar":
+        model.set_params(prior_precision=VariationalEM(n_updates=_SCALAR_UPDATES))
+    by_sgd = _learned_by_sgd(model, structure, data, len(labels))
     if by_sgd.warnings:  # one is said, as the rest concerns the estimator's own
         n_more = len(by_sgd.warnings) - 1
         more = f" (and {n_more} more in sgd_em_warnings)" if n_more else ""
@@ -225,42 +226,21 @@ def _learned(model: BayesianEstimator, data: _Data) -> _Learned:
     return _Learned(*learned, loss, model.n_passes_, model.sampler_)
 
 
-def _of_known_directions(model: BayesianEstimator, data: _Data, warnings: list[str]) -> list[str]:
-    """Warnings, with that of a wrong spread as it is without the null directions of the model.
-
-    Directions that change no probability, as a common shift of the logits of three classes, have no
-    gradient noise, so constant SGD does not move there. EM counts them out, and of these draws only
-    the precision is kept.
-    """
-    of_spread = [warning for warning in warnings if "sd_ratio" in warning]
-    if not of_spread or not model.model_.null_directions():
-        return warnings
-    posterior = model._posterior_of(data.X, data.y, RowMetadata(data.sample_weight))
-    posterior = posterior.with_prior(posterior.prior.with_precision(model.prior_precision_))
-    figures = of_contrasts(posterior, model._draws.values, model._draws.weights)
-    if np.isnan(figures["sd_ratio"]):  # nothing is known without them
-        return warnings
-    figures |= {"stein_ratio": 1.0, "stein_se": 0.0}
-    renewed = of_bias(figures, model.sampler_.bias_advice)
-    unrelated = [warning for warning in warnings if warning not in of_spread]
-    return unrelated + [warning for warning in renewed if "sd_ratio" in warning]
-
-
-def _learned_by_sgd(model: BayesianEstimator, data: _Data, n_blocks: int) -> _Learned:
+def _learned_by_sgd(
+    model: BayesianEstimator, structure: str, data: _Data, n_blocks: int
+) -> _Learned:
     """The prior that constant SGD learns, with the largest minibatches whose step is stable."""
     n_rows = len(data.y)
     size = int(np.clip(n_rows // _BATCHES_PER_PASS, _FIRST_BATCH, _LARGEST_BATCH))
     while True:
         model = clone(model).set_params(
-            sampler=ConstantSGD("scalar", batch_size=size), burn_in="auto", thin="auto"
+            sampler=ConstantSGD(structure, batch_size=size), burn_in="auto", thin="auto"
         )
         try:
             with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-                learned = _learned(model, data)
+                return _learned(model, data)
         except (ValueError, FloatingPointError) as error:
             if size <= _SMALLEST_BATCH:
                 nothing = np.full(n_blocks, np.nan), np.empty((0, n_blocks))
                 return _Learned(*nothing, [f"{_REFUSED} ({error})"])
-        else:
-            return learned._replace(warnings=_of_known_directions(model, data, learned.warnings))
         size = max(size // 2, _SMALLEST_BATCH)

@@ -267,34 +267,6 @@ def _full_gradients(posterior: Posterior, theta: NDArray, scales: Scales | None 
     return gradient
 
 
-def of_contrasts(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
-    """Figures of `of_gradients` of what the null directions of a model leave of its parameters.
-
-    These are the differences of each member of a direction from its last one, and all parameters
-    that no direction has.
-    """
-    rows = np.eye(posterior.dim)
-    stay = np.ones(posterior.dim, dtype=bool)
-    for coordinates, signs in posterior.model.null_directions():
-        last = coordinates[:, -1]
-        stay[last] = False
-        for member, sign in zip(coordinates[:, :-1].T, signs, strict=False):
-            rows[member, last] = -sign * signs[-1]
-    contrasts = _Contrasts(posterior, rows[stay])
-    return of_gradients(contrasts, draws @ rows[stay].T, weights, 256)
-
-
-class _Contrasts(Posterior):
-    """A posterior of contrasts ``A theta`` of the parameters, where theta is the shortest one."""
-
-    def __init__(self, posterior: Posterior, matrix: NDArray) -> None:
-        super().__init__(posterior.model, posterior.data, posterior.prior)
-        self._back = np.linalg.pinv(matrix)
-
-    def full_gradient(self, theta: NDArray) -> NDArray:
-        return super().full_gradient(theta @ self._back.T) @ self._back
-
-
 def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
     """Column steepness about the mean of draws (chains, draws, D), for their standard deviations.
 

@@ -78,6 +78,32 @@ def test_the_evidence_is_maximised(kind, sampler, seed):
     assert learned == {"coef": pytest.approx(evidence_optimum(X, y), rel=0.01)}
 
 
+@pytest.mark.slow
+def test_a_scalar_step_learns_the_evidence_of_a_normal_posterior_that_it_samples_wrongly():
+    """The control variate leaves nothing of the iterates but their mean, which is right."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 6)) @ (0.3 + rng.standard_normal((6, 6)))
+    X = X / X.std(axis=0)
+    y = X @ rng.standard_normal(6) / 2 + rng.standard_normal(500)
+    em, logs = VariationalEM(n_updates=1000), []
+    for i in range(6):
+        model = BayesianLinearRegression(
+            ConstantSGD("scalar", batch_size=20),
+            em,
+            noise_variance=1.0,
+            fit_intercept=False,
+            n_chains=4,
+            n_draws=250,
+            random_state=i,
+        )
+        with pytest.warns(ConvergenceWarning, match="sd_ratio"):
+            model.fit(X, y)
+        logs.append(np.log(model.prior_precision_[0]))
+    se = np.std(logs, ddof=1) / np.sqrt(6)
+    assert np.mean(logs) == pytest.approx(np.log(evidence_optimum(X, y)), abs=5 * se)
+    assert se < 0.02
+
+
 def test_the_steps_are_those_that_are_given():
     """Eq. 26 of Mandt et al.: half the steps, half the first move; none after some steps stops."""
     X, y = (part[:400] for part in rows_of_the_figures("informative"))
