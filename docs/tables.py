@@ -20,6 +20,9 @@ names the pages that would change, and ends with exit code 1. What may stand und
   values of the file; ``missing``: what stands where no row is found.
 - ``like``: the name of a table whose keys this one has too.
 
+Below a table stands the commit of each of its files that is in the list ``older``, which
+tests/repository/test_ages.py checks.
+
 A cell has the keys of the table, of its row and of its column, the later before the earlier; all
 conditions of ``where`` hold together.
 """
@@ -42,19 +45,27 @@ SEVERAL = ("mean", "median", "sum", "min", "max", "count")
 
 @cache
 def claims() -> pd.DataFrame:
-    """The claims in the first lines of all CSVs: what was measured, and what it has to be.
-
-    ``*_before.csv`` are records of earlier versions.
-    """
+    """The claims in the first lines of all CSVs: what was measured, and what it has to be."""
     form = re.compile(r"# (ok|FAIL|--) +(.*): (.*), (.*)")
     found = [
         (path.name, *match.groups())
         for path in sorted(RESULTS.glob("*.csv"))
-        if not path.stem.endswith("_before")
         for line in path.read_text(encoding="utf-8").splitlines()
         if (match := form.fullmatch(line))
     ]
     return pd.DataFrame(found, columns=["file", "verdict", "claim", "measured", "limit"])
+
+
+@cache
+def headers() -> pd.DataFrame:
+    """The first lines of all CSVs: the script, the command, the day and the commit."""
+    form = re.compile(r"# (python (?:-m )?(\S+).*|mutmut run), ([\d-]{10}), ([0-9a-f]{8}\+?)")
+    found = []
+    for path in sorted(RESULTS.glob("*.csv")):
+        with path.open(encoding="utf-8") as file:
+            command, script, day, commit = form.fullmatch(file.readline().strip()).groups()
+        found.append((path.name, command, script or "", day, commit))
+    return pd.DataFrame(found, columns=["file", "command", "script", "day", "commit"])
 
 
 @cache
@@ -159,14 +170,37 @@ def rendered(table: dict) -> str:
     if labelled:
         body = [[row["label"], *line] for row, line in zip(rows, body, strict=True)]
         head, rule = [table.get("corner", ""), *head], ["---", *rule]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *body])
+    lines = [f"| {' | '.join(line)} |" for line in [head, rule, *body]]
+    return "\n".join(lines) + of_older(table)
 
 
 @cache
+def stored() -> dict:
+    """What docs/tables.toml holds."""
+    return tomllib.loads((ROOT / "docs" / "tables.toml").read_text(encoding="utf-8"))
+
+
 def described() -> dict[str, dict]:
     """The tables of docs/tables.toml."""
-    tables = tomllib.loads((ROOT / "docs" / "tables.toml").read_text(encoding="utf-8"))
+    tables = {name: table for name, table in stored().items() if name != "older"}
     return {name: tables.get(table.get("like"), {}) | table for name, table in tables.items()}
+
+
+def of_older(table: dict) -> str:
+    """The line under a table with files of an older package: their commits."""
+    rows, columns = table.get("rows", []), table["columns"]
+    specs = [spec for spec in (table, *rows, *columns) if isinstance(spec, dict)]
+    files = [spec.get("file", []) for spec in specs]
+    shown = {file for each in files for file in ([each] if isinstance(each, str) else each)}
+    made = headers()
+    made = made[made.file.isin(shown & set(stored()["older"]))]
+    if made.empty:
+        return ""
+    each = [
+        f"{', '.join(f'`{file}`' for file in of.file)} with `{commit}` of {day}"
+        for (day, commit), of in made.groupby(["day", "commit"])
+    ]
+    return f"\n\nMade with an older package: {'; '.join(each)}."
 
 
 def filled(text: str) -> str:
