@@ -49,7 +49,6 @@ claim is that these differ by less than two binomial standard deviations of one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -163,16 +162,10 @@ def diagonal(B: float) -> SGFS:
 
 
 def run(
-    setting: Setting,
-    posterior: Posterior,
-    n_passes: float,
-    seed: int = 0,
-    prepare: Callable[[Any, State], None] | None = None,
+    setting: Setting, posterior: Posterior, n_passes: float, seed: int = 0
 ) -> tuple[NDArray, NDArray]:
-    """Kept points and the last, and their weights; `prepare` may change the state of the start."""
+    """Kept points and the last, and their weights."""
     sampler, state = started(setting, posterior, seed)
-    if prepare is not None:
-        prepare(sampler, state)
     n_steps = int((n_passes - setting.before) * posterior.n_rows / sampler.rows_per_step)
     burn_in = n_steps * 3 // 4
     length = Length(N_DRAWS, burn_in, (n_steps - burn_in) // N_DRAWS)
@@ -207,13 +200,12 @@ def measure(
     n_passes: float,
     held: tuple[Held, Held],
     seed: int = 0,
-    prepare: Callable[[Any, State], None] | None = None,
 ) -> dict:
     """One line of the first table, with validation and test errors."""
     row = {"family": setting.family, "setting": setting.label}
     try:
         with Clock() as clock:
-            draws, weights = run(setting, posterior, n_passes, seed, prepare)
+            draws, weights = run(setting, posterior, n_passes, seed)
     except (FloatingPointError, np.linalg.LinAlgError):  # the latter where NaN is factorised first
         print(f"{setting.label}: diverged", flush=True)
         return row | {"validation errors": "diverged", "passes": n_passes}
