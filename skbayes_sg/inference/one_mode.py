@@ -102,7 +102,7 @@ class OneMode(Plan):
         near = initial or InitialPoint(
             posterior.model.guess(sample.y, sample.weight, sample.known), None
         )
-        if last is not None:
+        if last is not None and initial is None:
             near = InitialPoint(last.mean(axis=0)[None], None)
         mode = find_mode(posterior, near.theta, rng, near.curvature, near.coordinates)
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
