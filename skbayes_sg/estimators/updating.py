@@ -76,10 +76,15 @@ class StreamFit:
         return None if self.stream.sampled is None else self.stream.sampled.scales
 
     def known(self) -> Distribution:
-        """The distribution, which may only now be expanded again."""
+        """The distribution, which may only now be expanded again.
+
+        What is wrong with that of few rows is said here, as more of them will mend it.
+        """
         stream = self.stream
         if stream.begins or not stream.posterior.by_expected:  # else `partial_fit` said it
             warn(_of_information(stream.distribution))
+        if stream.begins and stream.rare and stream.misfit.is_large:
+            warn(MISFIT)
         return stream.marginal
 
 

@@ -330,3 +330,20 @@ def test_a_prior_says_that_no_normal_distribution_stands_for_its_posterior(rare)
     assert [text.startswith("prior: no normal distribution stands") for text in said] == [
         True
     ] * rare
+
+
+@pytest.mark.convergence_warnings
+def test_a_stream_of_few_rows_says_so_where_it_is_read():
+    """Not in `partial_fit`: more rows are on their way."""
+    member, rng = np.arange(24) % 8, np.random.default_rng(0)
+    X, y = (member[:, None] == np.arange(8)).astype(float), member > 3
+    model = BayesianLogisticRegression(prior_precision=0.001, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.partial_fit(X, y, classes=[False, True])
+    with pytest.warns(ConvergenceWarning, match="no normal distribution stands.*call fit"):
+        model.coef_  # noqa: B018
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.partial_fit(rng.standard_normal((2000, 8)), rng.random(2000) < 0.5)
+        model.coef_  # noqa: B018
