@@ -86,6 +86,7 @@ def assert_same_posterior(model, other):
 
 @pytest.mark.parametrize("order", [np.arange(N), BY_LABEL], ids=["as drawn", "sorted by label"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.quick("float32-as drawn", "float64-sorted by label")
 def test_a_memory_map_has_the_posterior_of_the_array(tmp_path, order, dtype):
     table = mapped(tmp_path, X[order].astype(dtype))
     labels = mapped(tmp_path, Y[order].astype(np.int8), "y")

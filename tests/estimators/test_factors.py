@@ -464,6 +464,7 @@ def of_levels(model):
         (BayesianLogisticRegression, LABELS),
     ],
 )
+@pytest.mark.quick("BayesianLinearRegression-y0", "BayesianLogisticRegression-y2")
 def test_levels_may_come_in_any_chunk(cls, y):
     """The state grows, in any order of the chunks, and is that of all rows."""
     chunks = np.array_split(IN_ORDER, 3)
@@ -486,6 +487,7 @@ def test_levels_may_come_in_any_chunk(cls, y):
 @pytest.mark.parametrize(
     ("cls", "y"), [(BayesianLinearRegression, NUMBERS), (BayesianPoissonRegressor, COUNTS)]
 )
+@pytest.mark.quick("BayesianLinearRegression-y0")
 def test_a_factor_has_a_precision_of_its_own_from_the_third_level_on(cls, y):
     """Two have the one of numbers. One row of a third level changes it in a stream as in a fit."""
     two, all_rows = MEMBER < 2, MEMBER < 3

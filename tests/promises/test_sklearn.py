@@ -110,15 +110,15 @@ def every_check_of(*estimators, only=None):
     return pytest.mark.parametrize(names, list(cases), **mark.kwargs)
 
 
-OF_EACH_PATH = (  # of coefficients and of networks, of classes, numbers and counts
+OF_EACH_PATH = (  # of coefficients and of networks, of classes and of numbers
     BayesianLogisticRegression(**GIVEN),
     BayesianLinearRegression(**TINY),
-    BayesianPoissonRegressor(**GIVEN),
     BayesianMLPClassifier((5,), **ALONE),
 )
 ON_THE_SAME_PATHS = (
     BayesianMLPRegressor((2,), **ALONE),
     BayesianLogisticRegression(**TINY),
+    BayesianPoissonRegressor(**GIVEN),
     BayesianNegativeBinomialRegressor(**GIVEN),
     OfManyTrials(**GIVEN),
     OfManyTrials(**GIVEN, overdispersed=True),
