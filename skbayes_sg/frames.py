@@ -86,10 +86,14 @@ def _is_of_time(cells: Any) -> bool:
     return any(isinstance(cell, _OF_TIME) and not _is_missing(cell) for cell in cells)
 
 
-def row_labels(X: Any) -> list[str]:
-    """Labels of the rows: those of the index of a data frame that has one, or numbers."""
+def row_labels(X: Any) -> list[Any]:
+    """Labels of the rows: those of the index of a data frame that has one, or numbers.
+
+    Those of an index of several levels are one text each.
+    """
     index = nw.maybe_get_index(nw.from_native(X)) if is_frame(X) else None
-    return [str(label) for label in (range(len(X)) if index is None else index)]
+    labels = range(len(X)) if index is None else index
+    return [str(label) if isinstance(label, tuple) else label for label in labels]
 
 
 def categorical_columns(X: Any) -> list[int]:

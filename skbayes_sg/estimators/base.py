@@ -50,7 +50,7 @@ from skbayes_sg.estimators.new_levels import Levels, new_levels_of, with_new_lev
 from skbayes_sg.estimators.notebook import doc_link_template, with_diagnostics, without_draws
 from skbayes_sg.estimators.one_hot import Tally, warnings_of
 from skbayes_sg.estimators.out_of_core import Method, design_of, is_out_of_core, validate_columns
-from skbayes_sg.frames import as_table, is_frame, require_no_dates, select, text_columns
+from skbayes_sg.frames import as_table, is_frame, is_lazy, require_no_dates, select, text_columns
 from skbayes_sg.inference.many_modes import gradient_products
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
 from skbayes_sg.inference.plan import Plan
@@ -300,6 +300,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             validate_data(self, X := as_table(X), reset=reset, skip_check_array=True)  # its names
             of_numbers = select(X, list(design.numbers))
         require_no_dates(of_numbers)
+        if is_lazy(of_numbers):
+            raise ValueError(
+                f"X is a query without rows in memory, a {type(X).__name__}; give X.collect()"
+            )
         try:
             with config_context(array_api_dispatch=False):  # arrays of any library become NumPy's
                 if design is None:

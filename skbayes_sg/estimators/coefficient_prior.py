@@ -346,7 +346,8 @@ def _by_name(label_of: Callable[[str], Any], names: list[str] | None) -> Groups:
     if names is None:
         raise ValueError(
             "prior_groups by name needs columns with names, and X has none; give a DataFrame (of a "
-            'transformer: set_output(transform="pandas")), or a dict of column numbers'
+            'transformer: set_output(transform="pandas"), with sparse_output=False where it has '
+            "that), or a dict of column numbers"
         )
     groups: dict[str, list[int]] = {}
     for column, name in enumerate(names):

@@ -38,6 +38,9 @@ _OF_FIT = {
     "offset": "give it to fit, with the rows",
     "sample_weight": "give it to fit, with the rows",
     "trials": "give it to fit, with the rows",
+    "learning_rate": "give as sampler one with a step_size, such as SGLD(step_size=1e-4)",
+    "learning_rate_init": "give as sampler one with a step_size, such as SGLD(step_size=1e-4)",
+    "verbose": "set_callbacks(ProgressBar()) of sklearn.callback shows how far a fit is",
 }
 """What to do about a keyword that no parameter stands for."""
 _VALUES = {
@@ -49,6 +52,9 @@ _VALUES = {
         "nuts": '"hmc" is its nearest relation here',
         "mcmc": "None chooses one",
         "auto": "None chooses one",
+        **dict.fromkeys(
+            ("laplace", "vi", "advi"), "None, whose posterior_ is a normal distribution"
+        ),
     },
 }
 """What a word of other packages for the value of a parameter is called here."""

@@ -53,5 +53,5 @@ def _diagnostics(estimator: Any) -> str:
     warnings = getattr(estimator, "_warnings", ())
     rows += [("warning", warning) for warning in warnings] or [("warnings", "none")]
     if hasattr(estimator, "sampler_reason_"):
-        rows.append((type(estimator.sampler_).__name__, estimator.sampler_reason_))
+        rows.append((f"sampler, {type(estimator.sampler_).__name__}", estimator.sampler_reason_))
     return _TABLE.format("".join(_ROW.format(*map(html.escape, row)) for row in rows))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csc_array, issparse
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg.inspection.drawing import COLOURS, OF_COEFFICIENTS, axes_for, fitted_step, literal
@@ -19,7 +20,7 @@ from skbayes_sg.inspection.names import (
     positions,
 )
 from skbayes_sg.inspection.summary import coefficients_of, is_turned
-from skbayes_sg.validation import require_choice, require_integer
+from skbayes_sg.validation import is_word, require_choice, require_integer, require_positive
 
 _PANELS = 5  # side by side
 _LEVELS = (0.5, 0.95)  # of the inner and the outer interval
@@ -93,7 +94,7 @@ class CoefficientsDisplay:
         X: ArrayLike | None = None,
         *,
         features: Sequence[str | int] | str | int | None = None,
-        per: str = "unit",
+        per: str | Mapping[Any, float] = "unit",
         by: Callable | Sequence[str] | None = None,
         classes: ArrayLike | None = None,
         positive: Any = None,
@@ -113,9 +114,11 @@ class CoefficientsDisplay:
         features : str, int or list of them, optional
             Columns by name or position, of which alone coefficients are drawn; the name of a factor
             stands for all of its levels. By default all.
-        per : {"unit", "sd"}, default="unit"
+        per : {"unit", "sd"} or dict, default="unit"
             Effects of one unit of a feature, or of its standard deviation among the rows of X,
-            which makes features of different units comparable.
+            which makes features of different units comparable; of a feature of two values, such as
+            a level, of the step from one to the other. ``{"age": 10}`` has the units of some
+            features, by name or position; all others keep theirs.
         by : callable or sequence of str, optional
             What each feature belongs to, such as the factor that a level is of: a function of its
             name, or a label for each. Features of one label stand together below it; those that
@@ -143,7 +146,7 @@ class CoefficientsDisplay:
         ------
         ValueError
             If the estimator has no coefficients or no odds, a class or a feature is unknown, X is
-            needed, or odds ratios span more than a hundred decades.
+            needed, a unit is not positive, or odds ratios span more than a hundred decades.
         ImportError
             If matplotlib is not installed.
         """
@@ -155,10 +158,11 @@ class CoefficientsDisplay:
         chosen = _chosen(model, panels, classes)
         sign = -1.0 if is_turned(model, positive) else 1.0
         mean, sd, inner, outer = (
-            figure[chosen] for figure in _moments(model, sign * _units(per, X, model, before))
+            figure[chosen]
+            for figure in _moments(model, sign * _units(per, X, names, model, before))
         )
         panels = [panels[k] for k in chosen] if panels else []
-        label = _label(model, odds_ratio, positive) + (", per sd" if per == "sd" else "")
+        label = _label(model, odds_ratio, positive) + (", per sd" if is_word(per, "sd") else "")
         if by is not None:
             factors = [str(by(name)) for name in names] if callable(by) else list(map(str, by))
             if len(factors) != len(names):
@@ -167,6 +171,10 @@ class CoefficientsDisplay:
         if by is None and model._design is not None:
             factors = [name for name, _ in labels]
             names = [str(level) if level != "" else name for name, level in labels]
+        if isinstance(per, Mapping):
+            for feature, unit in per.items():
+                (column,) = positions(feature, names_of_inputs(model, before), "per")
+                names[column] = f"{names[column]}, per {unit:g}"
         display = cls(
             mean[:, drawn],
             sd[:, drawn],
@@ -321,17 +329,41 @@ def _chosen(model: Any, panels: Sequence[str], classes: ArrayLike | None) -> lis
     return [labels.index(label) for label in np.atleast_1d(classes).tolist()]
 
 
-def _units(per: str, X: Any, model: Any, before: Any) -> NDArray:
-    """Unit of each feature, or one for all, by which coefficients are multiplied."""
+def _units(per: str | Mapping, X: Any, names: Sequence[str], model: Any, before: Any) -> NDArray:
+    """Unit of each feature by which coefficients are multiplied."""
+    units = np.ones(len(names))
+    if isinstance(per, Mapping):
+        for feature, unit in per.items():
+            require_positive(f"the unit of {feature!r}", unit, "give a step of the column")
+            units[positions(feature, names, "per")] = unit
+        return units
     require_choice("per", per, ("unit", "sd"))
     if per == "unit":
-        return np.ones(1)
+        return units
     if X is None:
         raise ValueError("X: standard deviations are those among rows; give some of them")
     rows = X if before is None else before.transform(X)
     if model._design is not None:
         rows = model._validate_data(rows, reset=False)
-    return np.sqrt(StandardScaler(with_mean=False).fit(rows).var_)
+    sd, step = np.sqrt(StandardScaler(with_mean=False).fit(rows).var_), _steps(rows)
+    return np.where(np.isnan(step), sd, step)
+
+
+def _steps(rows: Any) -> NDArray:
+    """From one value to the other of each column that has two, and NaN of other columns."""
+    if not issparse(rows):
+        rows = np.asarray(rows, dtype=np.float64)
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        has_more = ((rows != low) & (rows != high)).any(axis=0)
+    else:
+        rows = csc_array(rows)
+        low, high = (ends.toarray().ravel() for ends in (rows.min(axis=0), rows.max(axis=0)))
+        n_stored = np.diff(rows.indptr)
+        column = np.repeat(np.arange(len(n_stored)), n_stored)
+        is_other = (rows.data != low[column]) & (rows.data != high[column])
+        has_more = np.bincount(column[is_other], minlength=len(n_stored)) > 0
+        has_more |= (n_stored < rows.shape[0]) & (low < 0) & (high > 0)  # zero is a third value
+    return np.where(has_more | (low == high), np.nan, high - low)
 
 
 def _moments(model: Any, unit: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:

@@ -163,9 +163,9 @@ def average_effects(
     weight, groups = weights_of(sample_weight, X)[:, None], [""]
     if by is not None:
         labels_of, member = labels_by("by", by, X)
-        groups = list(map(str, labels_of))
+        groups = labels_of.tolist()
         weight = weight * (member[:, None] == np.arange(len(groups)))
-    labels: list[tuple[str, ...]] = []
+    labels: list[tuple[Any, ...]] = []
     draws, attrs, left_out = [], {}, {}
     compared = comparisons(X, features, kind, reference)
     _warn_of_products(X, [column for column, _ in compared])

@@ -47,15 +47,15 @@ def column_labels(estimator: Any, before: Pipeline | None = None) -> list[tuple[
     return [(name,) for name in names_of_inputs(estimator, before)]
 
 
-def logit_names(estimator) -> list[str]:
-    """Class of each row of `coef_`; none where there is one row.
+def logit_names(estimator) -> list[Any]:
+    """Class of each row of `coef_`, of its own type; none where there is one row.
 
     Two classes have one logit, that of ``classes_[1]`` against ``classes_[0]``, and classes in an
     order have one, that of higher classes against lower ones.
     """
     check_is_fitted(estimator)
     is_single = estimator.model_.shapes.get("coef", (0,))[0] == 1
-    return [] if is_single else [str(label) for label in getattr(estimator, "classes_", ())]
+    return [] if is_single else np.asarray(getattr(estimator, "classes_", ())).tolist()
 
 
 def names_of_inputs(model: Any, before: Pipeline | None) -> list[str]:

@@ -67,6 +67,8 @@ def rounded(table: Any):
                 f"{m} [{a}, {b}]" if m else "" for m, a, b in zip(*three, strict=True)
             ]
             continue
+        if stem and not (np.append(low, high) % 1).any():  # of counts, which are whole
+            low, high = low.astype(int), high.astype(int)
         pairs = zip(*(_column("", x, columns["sd"]) for x in (low, high)), strict=True)
         header = f"{level} % " + ("HDI" if kind == "hdi" else "interval")
         header += " of a new y" if stem else ""
@@ -167,7 +169,7 @@ def _parts(table: Any) -> tuple[list[str], list[list[str]], list[str]]:
     first = [str(facts.get("quantity", "")), *[""] * (len(names) - 1)]
     rows = []
     for k, label in enumerate(labels):
-        parts = [label] if isinstance(label, str) else list(label)
+        parts = list(label) if isinstance(label, tuple) else [label]
         rows.append([*map(str, parts), *(str(np.asarray(texts[name])[k]) for name in columns)])
     prefix = "reference of "
     notes = [
@@ -185,7 +187,7 @@ def _columns(table: Any) -> list[str]:
 def _index(table: Any) -> tuple[list, list[str]]:
     """Labels of the rows, and names of their levels, which a table without pandas has not."""
     labels = list(table.index)
-    nameless = [""] * (1 if isinstance(labels[0], str) else len(labels[0]))
+    nameless = [""] * (len(labels[0]) if isinstance(labels[0], tuple) else 1)
     return labels, list(getattr(table.index, "names", nameless))
 
 

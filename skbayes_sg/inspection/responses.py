@@ -137,17 +137,17 @@ def warn_of_rows(result: str, counts: dict[str, int], n_rows: int) -> None:
 def table_of_outputs(
     estimator: Any,
     names: list[str],
-    labels: list[tuple[str, ...]],
+    labels: list[tuple[Any, ...]],
     columns: dict[str, NDArray],
     attrs: dict[str, Any] | None = None,
 ):
     """A table with a row for each label, and each class or response where there are several."""
     n_outputs = len(columns["mean"]) // len(labels)
     if n_outputs > 1:
-        outputs, of_output = getattr(estimator, "classes_", None), "class"
-        if outputs is None:
-            outputs, of_output = range(n_outputs), "response"
-        labels = [(*label, str(output)) for label in labels for output in outputs]
+        outputs, of_output = range(n_outputs), "response"
+        if hasattr(estimator, "classes_"):
+            outputs, of_output = estimator.classes_.tolist(), "class"
+        labels = [(*label, output) for label in labels for output in outputs]
         names = [*names, of_output]
     return table(
         labels if len(names) > 1 else [label for (label,) in labels], names, columns, attrs

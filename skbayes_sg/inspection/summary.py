@@ -205,7 +205,10 @@ def is_turned(estimator: Any, positive: Any) -> bool:
         return False
     classes = list(getattr(estimator, "classes_", []))
     if len(classes) != 2 or hasattr(estimator, "_terms_beside") or logit_names(estimator):
-        raise ValueError("positive is a class of two; with more, and in an order, leave it out")
+        raise ValueError(
+            "positive is a class of two; with more, and in an order, leave it out; reference is a "
+            "class of more than two"
+        )
     require_choice("positive", positive, classes)
     return bool(positive == classes[0])
 

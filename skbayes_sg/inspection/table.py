@@ -24,7 +24,7 @@ class Table(Bunch):
 
     def __repr__(self) -> str:
         columns = [name for name in self if name not in ("index", "attrs")]
-        labels = [(label,) if isinstance(label, str) else label for label in self["index"]]
+        labels = [label if isinstance(label, tuple) else (label,) for label in self["index"]]
         labels = [" ".join(map(str, label)).strip() for label in labels]
         cells = [["", *labels]]
         cells += [[name, *map(_written, self[name])] for name in columns]
@@ -37,7 +37,7 @@ class Table(Bunch):
 
 
 def table(
-    index: Sequence[str] | Sequence[tuple],
+    index: Sequence[Any],
     names: list[str],
     columns: dict[str, NDArray],
     attrs: dict[str, Any] | None = None,
@@ -52,7 +52,7 @@ def table(
     except ImportError:
         return Table(index=list(index), attrs=attrs, **columns)
     # in the order of the rows, so that pandas finds parts of a label without a search
-    parts = zip(*((label,) if isinstance(label, str) else label for label in index), strict=True)
+    parts = zip(*(each if isinstance(each, tuple) else (each,) for each in index), strict=True)
     numbers, levels = zip(*(pd.factorize(pd.Index(part)) for part in parts), strict=True)
     rows: Any = levels[0].take(numbers[0]).rename(names[0])
     if len(names) > 1:

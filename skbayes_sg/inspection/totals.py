@@ -124,9 +124,9 @@ def totals(
     columns = figures_of(draws, level, null=None)
     if kind == "observation" and not getattr(estimator.model_, "has_variance", True):
         columns["sd"][:] = np.nan
-    words = [str(label) for label in labels]
-    counts = dict(zip(words, np.bincount(member).tolist(), strict=True))
-    return table_of_outputs(estimator, ["by"], [(word,) for word in words], columns, counts)
+    groups = labels.tolist()
+    counts = dict(zip(groups, np.bincount(member).tolist(), strict=True))
+    return table_of_outputs(estimator, ["by"], [(group,) for group in groups], columns, counts)
 
 
 def _drawn_at_once(

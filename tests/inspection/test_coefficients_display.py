@@ -1,6 +1,7 @@
 import matplotlib
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -203,3 +204,30 @@ def test_what_is_not_there_is_refused(linear, three):
         CoefficientsDisplay.from_estimator(linear, classes=["rose"])
     with pytest.raises(ValueError, match="max_features must be at least 1 or None"):
         CoefficientsDisplay.from_estimator(linear, max_features=0)
+
+
+@pytest.mark.parametrize("stored", [np.asarray, csr_array])
+def test_of_two_values_a_standard_deviation_is_the_step_between_them(stored):
+    """Levels, indicators and signs, beside a number and a column that is zero at three values."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack(
+        [rng.normal(size=90), rng.integers(2, size=90), 2.0 * rng.choice([-1, 1], 90)]
+    )
+    rows = np.column_stack([rows, rng.permutation(np.repeat([-1.0, 0.0, 1.0], 30))])
+    model = BayesianLinearRegression(**SHORT).fit(rows, rows @ [1.0, 2.0, 3.0, 4.0])
+    display = CoefficientsDisplay.from_estimator(model, stored(rows), per="sd")
+    steps = np.array([rows[:, 0].std(), 1.0, 4.0, rows[:, 3].std()])
+    shown = display.shown_
+    np.testing.assert_allclose(display.points_[0].get_xdata(), (model.coef_ * steps)[shown])
+
+
+def test_units_of_single_features_are_given_by_name(linear):
+    display = CoefficientsDisplay.from_estimator(linear, per={"bmi": 5, 0: 0.1})
+    units = np.where(X.columns == "bmi", 5.0, np.where(X.columns == "age", 0.1, 1.0))
+    drawn = display.points_[0].get_xdata()
+    np.testing.assert_allclose(drawn, (linear.coef_ * units)[display.shown_])
+    assert {"bmi, per 5", "age, per 0.1", "bp"} <= {*ticks(display.ax_)}
+    with pytest.raises(ValueError, match="per: X has no column 'bim'"):
+        CoefficientsDisplay.from_estimator(linear, per={"bim": 5})
+    with pytest.raises(ValueError, match="the unit of 'bmi' must be positive"):
+        CoefficientsDisplay.from_estimator(linear, per={"bmi": -5})

@@ -39,7 +39,7 @@ def test_of_classes_it_has_each_and_of_two_the_second():
     model = BayesianLogisticRegression(n_predict_draws=None, random_state=0).fit(X, y)
     found = prediction_summary(model, X[:5])
     np.testing.assert_allclose(found["mean"], model.predict_proba(X[:5]).ravel(), atol=1e-6)
-    assert found.index.tolist()[:4] == [("0", "0"), ("0", "1"), ("0", "2"), ("1", "0")]
+    assert found.index.tolist()[:4] == [(0, 0), (0, 1), (0, 2), (1, 0)]
     ends = model.predict_interval(X[:5]).reshape(-1, 2)
     np.testing.assert_allclose(found[["eti95_lb", "eti95_ub"]], ends, rtol=0.02, atol=1e-6)
     two = BayesianLogisticRegression(n_predict_draws=None, random_state=0).fit(X, y > 0)

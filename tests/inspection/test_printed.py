@@ -143,7 +143,7 @@ def test_classes_are_a_column_of_their_own():
     tree = ElementTree.fromstring(to_html(table))
     assert [cell.text for cell in tree.findall("thead/tr/th")][:2] == ["against 0", None]
     rows = [[cell.text for cell in row.findall("th")] for row in tree.findall("tbody/tr")]
-    assert rows == [list(pair) for pair in table.index]
+    assert rows == [[str(label), term] for label, term in table.index]
     assert r"\begin{tabular}{llrrrr}" in to_latex(table)
 
 
@@ -152,3 +152,12 @@ def test_without_pandas_texts_are_the_same(line, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert (to_latex(line.summary()), to_html(line.summary())) == expected
     assert repr(rounded(line.summary())).splitlines()[0].split()[:2] == ["mean", "sd"]
+
+
+def test_ends_of_new_counts_are_whole_numbers():
+    model = BayesianPoissonRegressor(random_state=0).fit(X[["a_b"]], np.arange(300) % 5)
+    table = prediction_summary(model, X[["a_b"]][:4])
+    text = rounded(table)["95 % interval of a new y"]
+    ends = table[["obs_eti95_lb", "obs_eti95_ub"]].to_numpy().astype(int)
+    assert text.tolist() == [f"[{low}, {high}]" for low, high in ends]
+    assert "." in rounded(table)["95 % interval"].iloc[0]

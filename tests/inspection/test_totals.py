@@ -9,7 +9,7 @@ from skbayes_sg import (
     BayesianLogisticRegression,
     BayesianPoissonRegressor,
 )
-from skbayes_sg.inspection import totals
+from skbayes_sg.inspection import average_effects, prediction_summary, totals
 from skbayes_sg.inspection.totals import _drawn_at_once
 from skbayes_sg.models.gamma import Gamma
 from skbayes_sg.models.linear import Linear
@@ -225,3 +225,16 @@ def test_draws_count_as_their_weights_say_in_sums_drawn_at_once():
     sd, found = np.sqrt(weights @ (sums - mean) ** 2 + mean), totals(model, X).iloc[0]
     assert abs(found["mean"] - mean) < 4.5 * sd / np.sqrt(len(sums))
     assert found["sd"] == pytest.approx(sd, rel=4.5 / np.sqrt(len(sums)))
+
+
+def test_labels_of_a_table_keep_their_type():
+    """Numbers are looked up as numbers: classes, groups and rows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "site": np.repeat([10, 20, 30], 30)})
+    three = BayesianLogisticRegression(n_draws=8, random_state=0).fit(frame, np.arange(90) % 3)
+    assert three.summary().loc[(2, "a"), "sd"] > 0
+    assert totals(three, frame, by="site").loc[(20, 1), "mean"] > 0
+    assert average_effects(three, frame, "a", by="site").loc[("a", 30, 0), "sd"] > 0
+    rows = frame.iloc[5:8].set_axis([7, 8, 9])
+    assert prediction_summary(three, rows).loc[(8, 2), "mean"] > 0
+    assert totals(three, frame, by="site").attrs.keys() >= {10, 20, 30}

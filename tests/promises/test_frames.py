@@ -310,3 +310,14 @@ def test_arrays_of_other_libraries_become_those_of_numpy():
         text=True,
     )
     assert run.stdout.strip() == "ndarray", run.stderr
+
+
+def test_a_query_is_refused_by_what_to_do():
+    pl = pytest.importorskip("polars")
+    rows = pl.DataFrame({"a": [0.0, 1.0, 2.0, 3.0]})
+    model = BayesianLogisticRegression(n_draws=8, random_state=0)
+    with pytest.raises(ValueError, match=r"X is a query .*X\.collect\(\)"):
+        model.fit(rows.lazy(), [0, 1, 0, 1])
+    model.fit(rows, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"X is a query .*X\.collect\(\)"):
+        model.predict(rows.lazy())

@@ -78,6 +78,8 @@ SHARED = {"sampler", "prior_precision", "prior_mean", *ORDER[ORDER.index("n_chai
         ("alpha", "give prior_precision, the strength of the penalty"),
         ("solver", "give sampler"),
         ("step_size", "ConstantSGD, .* in skbayes_sg.samplers; give one as sampler"),
+        ("verbose", "ProgressBar"),
+        ("learning_rate_init", "SGLD"),
         ("zzz", "it has .*sampler, .*random_state"),
     ],
 )
@@ -111,6 +113,7 @@ def test_what_is_said_of_a_foreign_parameter_is_a_parameter_of_some_estimator():
         ({"prior": "flat"}, "got 'flat'$"),
         ({"sampler": "NUTS"}, "got 'NUTS'; \"hmc\" is"),
         ({"sampler": "y ~ x"}, "got 'y ~ x'; formulas are for"),
+        ({"sampler": "laplace"}, "got 'laplace'; None, whose posterior_ is"),
         ({"sampler": "gibbs"}, "got 'gibbs'$"),
     ],
 )

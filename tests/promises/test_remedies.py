@@ -506,8 +506,13 @@ CASES = {
         ).fit(X, LINE),
         lambda: linear(prior=fitted("line").posterior_, prior_precision="learned").fit(X, LINE),
     ),
+    "rows of a query": (
+        "give X.collect()",
+        lambda: linear().fit(polars().from_pandas(X).lazy(), LINE),
+        lambda: linear().fit(polars().from_pandas(X).lazy().collect(), LINE),
+    ),
     "groups without names": (
-        'give a DataFrame (of a transformer: set_output(transform="pandas")), or a dict of',
+        'give a DataFrame (of a transformer: set_output(transform="pandas"), with sparse_output',
         lambda: linear(prior_precision="learned", prior_groups="prefix").fit(X.to_numpy(), LINE),
         lambda: (
             linear(prior_precision="learned", prior_groups="prefix").fit(LEVELS, LINE),
