@@ -23,6 +23,7 @@ from skbayes_sg import (
     BayesianPoissonRegressor,
     DRBMClassifier,
 )
+from skbayes_sg.data import InMemory
 from skbayes_sg.samplers import HMC, SGLD
 
 dask = pytest.importorskip("dask")
@@ -271,6 +272,8 @@ def test_rows_that_came_in_a_message_give_the_draws_of_those_that_did_not():
     arrays = [
         da.from_delayed(part, (n, D), float) for part, n in zip(travelled, PARTS, strict=True)
     ]
+    rows = InMemory.of(unaligned(X), Y)  # not all processors mind
+    assert rows.X.flags.aligned
     of_memory, of_dask = logistic().fit(X, Y), logistic().fit(array(), array(Y))
     np.testing.assert_array_equal(logistic().fit(unaligned(X), Y).draws_, of_memory.draws_)
     np.testing.assert_array_equal(logistic().fit(da.concatenate(arrays), Y).draws_, of_dask.draws_)
