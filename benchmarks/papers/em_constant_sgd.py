@@ -32,7 +32,7 @@ would be K / (K - 1); "--only classes" makes that table alone.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,16 +202,13 @@ def by_classes() -> list[dict]:
     return rows
 
 
-def regressions() -> list[dict]:
+def regressions() -> Iterator[dict]:
     """Every data set."""
-    rows = []
     for name, (n_classes, of) in {"linear": (None, linear), **SETS}.items():
         X, y = of()
         if name != "linear":
             X = (X - X.mean(axis=0)) / X.std(axis=0)
-        rows.append(row_of(name, n_classes, X, y))
-        print(rows[-1], flush=True)
-    return rows
+        yield row_of(name, n_classes, X, y)
 
 
 def main(report: Report, only: str | None) -> None:
@@ -219,8 +216,10 @@ def main(report: Report, only: str | None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if only != "classes":
-            rows = regressions()
-            report.save(rows, claims(rows))
+            rows: list[dict] = []
+            for row in regressions():
+                rows.append(row)
+                report.save(rows, claims(rows))  # a run that is stopped keeps what it has
     if only != "regressions":
         rows = by_classes()
         of_samplers = [
