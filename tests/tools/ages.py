@@ -10,6 +10,7 @@ history of git has the changes, so that a copy without it, or with a part of it,
 
 import ast
 import json
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -24,7 +25,9 @@ KINDS = {"BayesianLinearRegression": "linear", "DRBM": "drbm", "DRBMClassifier":
 
 
 def git(*command):
-    """What git prints; nothing where it fails, as on a commit that is not there."""
+    """What git prints; nothing where it fails, as on a commit that is not there, or is missing."""
+    if shutil.which("git") is None:
+        return ""
     done = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
