@@ -69,6 +69,7 @@ from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.base import is_high_dimensional
 from skbayes_sg.posterior.control_variates import Expanded, mean_noise
 from skbayes_sg.posterior.precision import covariance_over
+from skbayes_sg.posterior.scored import ScoredPosterior
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors import Distribution, Prior
 from skbayes_sg.priors.scales import OnePrecision
@@ -486,6 +487,11 @@ class LinearModel(BayesianEstimator):
         density = target.density if isinstance(target, ChainTarget) else target
         coordinates = density.coordinates
         assert isinstance(coordinates, Affine)
+        jacobian = np.eye(posterior.dim)
+        if isinstance(density.posterior, ScoredPosterior):  # to first order about the mean
+            theta = density.posterior.score.transform(theta)
+            jacobian = density.posterior.score.jacobian(theta)
+            curvature = jacobian.T @ curvature @ jacobian
         Lam = coordinates.pullback_matrix(curvature)
         distributions = [
             engine.sampler.stationary_distribution(state, target) for state in engine.states
@@ -499,7 +505,7 @@ class LinearModel(BayesianEstimator):
         mean = np.average(
             covariances, axis=0, weights=[len(state.theta) for state in engine.states]
         )
-        return coordinates.covariance(mean)
+        return jacobian @ coordinates.covariance(mean) @ jacobian.T
 
     def summary(
         self,

@@ -6,6 +6,7 @@ burn-in tell is the next start (`warm_up`).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from skbayes_sg.posterior.gaussian import (
     expanded_twice,
     posterior_mean,
 )
+from skbayes_sg.posterior.normal_scores import has_steep_own, with_normal_score
 from skbayes_sg.posterior.one_by_one import OneByOneTarget, is_one_by_one
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.posterior.targets import target_of, with_coordinates
@@ -195,12 +197,27 @@ def _about_the_mode(
         # unadjusted steps have one precision, where a matrix whitens the posterior
         whitened = one and not is_one_by_one(posterior, sampled.scales)
         expansion = mode if sampler.rejects or whitened else None
-    try:
-        target = target_of(posterior, expansion, sampler, sampled, start.path)
-        why = sampler.refusal(target)
-        expandable = target.anchor is None or target.anchor.far_from_mode is None
-    except NoExpansionError as error:
-        why, expandable = str(error), False
+    # Along a parameter of the family at its limit chains move by its normal score: at once where
+    # its line alone is too steep, else where the posterior is refused without.
+    unadjusted = sampler.variance_reduction is not None and not sampler.rejects
+    plain = expansion if unadjusted and sampler.follows_coordinates else None
+    scored, why = None, None
+    if plain is not None and has_steep_own(posterior, plain):
+        scored, plain = _by_normal_score(start, sampler, posterior, plain), None
+    if scored is None:
+        try:
+            target = target_of(posterior, expansion, sampler, sampled, start.path)
+            why = sampler.refusal(target)
+            expandable = target.anchor is None or target.anchor.far_from_mode is None
+        except NoExpansionError as error:
+            why, expandable = str(error), False
+        if why is not None and plain is not None:
+            scored = _by_normal_score(start, sampler, posterior, plain)
+    if scored is not None:
+        (target, expansion), why = scored, None
+        assert expansion.score is not None
+        name = posterior.predictor.own[expansion.score.which]
+        choice = replace(choice, reason=f"{choice.reason} in the normal score of {name}")
     if why is not None:
         if choice.asked_for:
             raise ValueError(f"{why}; {WITHOUT_ANCHOR}")
@@ -217,6 +234,23 @@ def _about_the_mode(
     if expansion is not None:
         passes = expansion.passes + 1
     return Approximation(choice, sampler, target, points, centre, passes, expansion)
+
+
+def _by_normal_score(
+    start: Start, sampler: Sampler, posterior: Posterior, expansion: Mode
+) -> tuple[Target, Mode] | None:
+    """Target and expansion with the normal score of a parameter of the family.
+
+    None where there is none, or where the sampler refuses it too.
+    """
+    scored = with_normal_score(posterior, expansion)
+    if scored is None:
+        return None
+    with suppress(NoExpansionError):
+        target = target_of(posterior, scored, sampler, start.sampled, start.path)
+        if sampler.refusal(target) is None:
+            return target, scored
+    return None
 
 
 def _off_walls(target: Target, theta: NDArray, centre: NDArray) -> NDArray:

@@ -12,6 +12,7 @@ from skbayes_sg.data import Batch, Data, InMemory
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
 from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Diagonal, Layout, Operator, Partitioned
 from skbayes_sg.linalg.coordinates import Identity
+from skbayes_sg.linalg.normal_score import NormalScore
 from skbayes_sg.linalg.scores import Scores
 from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models import Model
@@ -32,6 +33,8 @@ class Expansion(NamedTuple):
     """Model Fisher plus prior precision: minus the expected Hessian."""
     passes: float = 1.0
     """Rows touched over rows, to find theta and to expand there."""
+    score: NormalScore | None = None
+    """That of a parameter whose posterior is far from normal: chains move along it."""
 
     def under(self, before: Prior, after: Prior) -> Expansion:
         """The same point under another prior, which moves gradient and curvature."""
@@ -299,6 +302,24 @@ class Posterior(Target):
 
         (information,) = self.data.reduce(total, self.dim * model.widest, pairs=True)
         return information.dense() * self._scale
+
+    def observed_expansion(self, theta: NDArray) -> Expansion:
+        """As `expand`, of a `Family`, with minus the Hessian itself, which need not be positive."""
+        model = self.predictor
+
+        def sums(batch: Batch) -> tuple[NDArray, NDArray, Operator]:
+            outputs = model.outputs(theta, batch.X).astype(np.float64, copy=False)
+            value, residual = model.value_and_residual(outputs, batch.y)
+            value = value if batch.weight is None else value * batch.weight
+            gradient = model.times_inputs(residual, batch.X).scaled(batch.weight).total()
+            curvature = model.moment_of(model.observed_at(outputs, batch.y)[0], batch)
+            return value.sum(axis=1), gradient, curvature
+
+        value, gradient, information = self.data.reduce(sums, self.dim * model.widest, pairs=True)
+        value = self._scale * value + self.prior.log_density(theta)
+        gradient = self._scale * gradient + self.prior.gradient(theta)
+        curvature = Dense(information.dense() * self._scale + self.prior.hessian(theta))
+        return Expansion(theta, float(value[0]), gradient, curvature)
 
     def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior (chains,) and gradient (chains, D), in one pass over all rows."""

@@ -42,6 +42,7 @@ from skbayes_sg.linalg.operators import FULL
 from skbayes_sg.linalg.scores import Scores, dense, outer_products
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.models.predictor import Predictor
+from skbayes_sg.models.scored import Scored
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import Mode, laplace_points
 from skbayes_sg.posterior.target import Density
@@ -564,7 +565,9 @@ def choose_pool(
     error = float(np.sqrt(np.sum(of_row**2 * (1 - inclusion)) / posterior.dim))
     q = _mixed(size * weight, float(np.sum(size * weight)), _UNIFORM * (weight / weight.sum()))
     noise_number = float(np.sum(of_row**2 / q) / posterior.dim)
-    n = math.ceil(32 * max(1.0, noise_number))
+    # the noise of a normal score is all along one direction, and not D times less in the mean
+    along = posterior.dim if isinstance(posterior.model, Scored) else 1
+    n = math.ceil(32 * max(1.0, along * noise_number))
     few = has_matrix(posterior.dim) and max(n, _LIKE_ROWS) <= _MANY * len(weight)
     return batch, Pool(weight, q, error, noise_number, n if few else len(weight))
 

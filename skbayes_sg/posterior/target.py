@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame, cumulative_of
 from skbayes_sg.linalg.coordinates import Coordinates, LowRank
 from skbayes_sg.posterior.base import Posterior
+from skbayes_sg.posterior.scored import ScoredCoordinates, ScoredPosterior
 from skbayes_sg.priors import Prior
 from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Sampled
@@ -126,12 +128,17 @@ class ChainTarget(Target):
         sampled: Sampled | None = None,
         anchor: Anchor | None = None,
     ) -> None:
-        posterior = density.posterior
+        posterior, anchor = density.posterior, anchor or density.anchor
+        self.coordinates: Coordinates = density.coordinates
+        if isinstance(posterior, ScoredPosterior):
+            assert anchor is not None
+            self.coordinates = ScoredCoordinates(density.coordinates, posterior.score)
+            anchor = replace(anchor, theta=posterior.score.inverse_transform(anchor.theta))
+            posterior = posterior.natural
         self.posterior, self.prior, self.density = posterior, posterior.prior, density
         self.joint, self.moves, self.sampled = joint, moves, sampled
         self.dim, self.n_rows, self.n_total = density.dim, posterior.n_rows, posterior.n_total
-        self.coordinates = density.coordinates
-        self.anchor, self.closed_form = anchor or density.anchor, density.closed_form
+        self.anchor, self.closed_form = anchor, density.closed_form
         if moves is not None:
             self.dim, self.coordinates = density.dim + moves.n_hyper, moves
             self.scale_move = moves.scale_move
@@ -152,13 +159,13 @@ class ChainTarget(Target):
     def with_prior(self, prior: Prior) -> ChainTarget:
         if self.joint is not None:
             raise TypeError("the prior precision is sampled")
-        posterior = self.posterior.with_prior(prior)
+        posterior = self.density.posterior.with_prior(prior)
         return ChainTarget(self.density.under(posterior))
 
     # -- where chains start ----------------------------------------------------------------------
 
     def cloud(self, theta: NDArray, rng: np.random.Generator) -> NDArray:
-        if self.moves is None and not isinstance(self.coordinates, LowRank):
+        if self.moves is None and not isinstance(self.coordinates, LowRank | ScoredCoordinates):
             return theta  # a matrix has spread them
         assert self.anchor is not None
         normals = rng.standard_normal((len(theta), self.dim))

@@ -16,6 +16,7 @@ from skbayes_sg.posterior.conjugate import Closed, Quadratic
 from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import Mode, NormalPath
 from skbayes_sg.posterior.non_centred import PartiallyNonCentred
+from skbayes_sg.posterior.scored import ScoredPosterior
 from skbayes_sg.posterior.target import ChainTarget, Density
 from skbayes_sg.priors.joint import IntegratedJoint, IntegratedPrior, JointPrior
 from skbayes_sg.priors.scales import Precisions, Sampled
@@ -49,6 +50,9 @@ def target_of(
             posterior, sampled = posterior.with_prior(integrated), None
         if expansion is None:
             return posterior
+    if expansion.score is not None:
+        scored = ScoredPosterior(posterior, expansion.score)
+        posterior, expansion = scored, scored.expansion_at(expansion.theta)
 
     # what is known of the rows
     density: Density
