@@ -13,7 +13,8 @@ fits          BayesianLogisticRegression on standardised columns, beside Logisti
               law and weighted by tf-idf. "passes" are gradients of all rows over all chains, and
               "ESS" is that of the parameter that mixes worst.
 cliffs        Data as tame as can be, beside nothing: 100,000 rows with 500 random intercepts under
-              three likelihoods, with sixteen events, and 5,000 rows of 60 classes.
+              three likelihoods, with sixteen events, and 5,000 rows of 60 classes; and Poisson
+              counts under the negative binomial, normal noise under Student's t, 20 columns.
 predictions   `predict_proba` of 5,000 digits, beside LogisticRegression's; of 2,000,000 rows of 30
               columns in a .npy file; `score` of 3,000,000 rows on two workers of dask over the fit.
 tables        `average_effects` of a factor of 60 levels, 1,200 rows and five classes; two-way
@@ -55,7 +56,9 @@ from benchmarks.common.timing import in_turn, median
 from skbayes_sg import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
+    BayesianNegativeBinomialRegressor,
     BayesianPoissonRegressor,
+    BayesianRobustRegressor,
     inspection,
 )
 
@@ -89,6 +92,8 @@ SECONDS = {
     "cliff: 500 intercepts, linear": 2.0,
     "cliff: 16 events": 3.0,
     "cliff: 60 classes": 15.0,
+    "cliff: Poisson counts, negative binomial": 5.0,
+    "cliff: normal noise, robust": 5.0,
 }
 
 
@@ -171,6 +176,10 @@ def cliffs() -> dict[str, Callable[[], tuple]]:
         "cliff: 500 intercepts, linear": lambda: intercepts(BayesianLinearRegression),
         "cliff: 16 events": events,
         "cliff: 60 classes": lambda: (BayesianLogisticRegression(), *classes(60)),
+        "cliff: Poisson counts, negative binomial": lambda: at_limit(
+            BayesianNegativeBinomialRegressor
+        ),
+        "cliff: normal noise, robust": lambda: at_limit(BayesianRobustRegressor),
     }
 
 
@@ -186,6 +195,15 @@ def intercepts(kind: type, n: int = 100_000, n_levels: int = 500) -> tuple:
         y = eta + rng.standard_normal(n) if "Linear" in kind.__name__ else rng.poisson(np.exp(eta))
     model = kind(prior_groups={"level": list(range(3, 3 + n_levels))})
     return model, sparse.hstack([sparse.csr_matrix(X), ones]).tocsr(), y
+
+
+def at_limit(kind: type, n: int = 100_000) -> tuple:
+    """Twenty columns, and rows of the limit of a family: no dispersion, or no heavy tails."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 20))
+    eta = X @ rng.normal(0, 0.2, 20)
+    counts = kind is BayesianNegativeBinomialRegressor
+    return kind(), X, rng.poisson(np.exp(eta)) if counts else eta + rng.standard_normal(n)
 
 
 def events(n: int = 100_000) -> tuple:
