@@ -20,6 +20,7 @@ from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.options import Choice, Options
 from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.precision import LearnedPrecision
+from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.linalg import DIAGONAL
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import (
@@ -198,9 +199,11 @@ def _about_the_mode(
         whitened = one and not is_one_by_one(posterior, sampled.scales)
         expansion = mode if sampler.rejects or whitened else None
     # Along a parameter of the family at its limit chains move by its normal score: at once where
-    # its line alone is too steep, else where the posterior is refused without.
+    # its line alone is too steep, else where the posterior is refused without. Variational EM reads
+    # gradients in the coordinates of the model, from chains in an affine function of them.
     unadjusted = sampler.variance_reduction is not None and not sampler.rejects
-    plain = expansion if unadjusted and sampler.follows_coordinates else None
+    affine = isinstance(start.options.precision, VariationalEM)
+    plain = expansion if unadjusted and sampler.follows_coordinates and not affine else None
     scored, why = None, None
     if plain is not None and has_steep_own(posterior, plain):
         scored, plain = _by_normal_score(start, sampler, posterior, plain), None

@@ -1,13 +1,15 @@
 """A parameter of a family at its limit: its normal score, and chains that move along it."""
 
+import warnings
 from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sg import BayesianNegativeBinomialRegressor, BayesianRobustRegressor
+from skbayes_sg import BayesianNegativeBinomialRegressor, BayesianRobustRegressor, VariationalEM
 from skbayes_sg.data import InMemory
 from skbayes_sg.inference import stored
 from skbayes_sg.models import BetaBinomial, NegativeBinomial, Poisson, Student
@@ -141,6 +143,32 @@ def test_an_expansion_with_a_score_can_be_kept_in_a_file(seed):
     x = expansion.score.transform(expansion.theta) + 0.5
     first, second = (e.score.inverse_transform(x) for e in (expansion, again))
     np.testing.assert_array_equal(first, second)
+
+
+def test_variational_em_has_no_scores(seed):
+    """It reads gradients in the coordinates of the model."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((150, 2)), rng.binomial(6, 0.3, 150)
+    em = VariationalEM(n_updates=20)
+    model = BayesianNegativeBinomialRegressor(prior_precision=em, n_draws=20, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert "normal score" not in model.fit(X, y).sampler_reason_
+    model.set_params(prior_precision=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert "normal score of log_dispersion" in model.fit(X, y).sampler_reason_
+
+
+def test_the_predicted_covariance_is_to_first_order(seed):
+    """That of the coefficients is the drawn one, and the score's is not."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((400, 2)), rng.binomial(6, 0.3, 400)
+    model = BayesianNegativeBinomialRegressor(prior_precision=1.0, random_state=seed).fit(X, y)
+    assert "normal score" in model.sampler_reason_
+    drawn = np.cov(model.draws_.reshape(-1, 4)[:, :3].T)
+    predicted = model.predicted_covariance(X, y)[:3, :3]
+    np.testing.assert_allclose(predicted.diagonal(), drawn.diagonal(), rtol=0.2)
 
 
 @pytest.mark.parametrize(
