@@ -24,8 +24,8 @@ class Table(Bunch):
 
     def __repr__(self) -> str:
         columns = [name for name in self if name not in ("index", "attrs")]
-        labels = [label if isinstance(label, tuple) else (label,) for label in self["index"]]
-        labels = [" ".join(map(str, label)).strip() for label in labels]
+        parts = [each if isinstance(each, tuple) else (each,) for each in self["index"]]
+        labels = [" ".join(map(str, label)).strip() for label in parts]
         cells = [["", *labels]]
         cells += [[name, *map(_written, self[name])] for name in columns]
         widths = [max(map(len, column)) for column in cells]
