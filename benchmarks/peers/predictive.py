@@ -1,6 +1,7 @@
 """Distributions and intervals of predictions beside those of other packages.
 
-    python -m benchmarks.peers.predictive     # some minutes; skips packages that are missing
+    python -m benchmarks.peers.predictive                   # some minutes; skips what is missing
+    python -m benchmarks.peers.predictive --only cancer     # one set; others stay as they were
 
 Of three sets, half of the rows train and half test, over --repeats splits: mean negative log
 density, or of classes log loss; share of new observations within intervals of 90 %, and their mean
@@ -32,7 +33,7 @@ from sklearn.preprocessing import scale
 
 from benchmarks.common.harness import Report, benchmark
 from benchmarks.common.timing import Clock
-from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, BayesianMLPRegressor
+from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
 
 LEVEL = 0.9
 
@@ -68,11 +69,6 @@ def of_posterior(model: Any, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> 
 def linear(*rows: NDArray) -> Predicted:
     """Bayesian linear regression of this package."""
     return of_posterior(BayesianLinearRegression(random_state=0), *rows)
-
-
-def network(*rows: NDArray) -> Predicted:
-    """Network of this package."""
-    return of_posterior(BayesianMLPRegressor(random_state=0), *rows)
 
 
 def logistic(X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> Predicted:
@@ -138,20 +134,20 @@ REGRESSIONS: dict[str, Callable[..., Predicted]] = {
     "crepes, least squares": crepes,
     "skpro, two regressions": skpro,
 }
-CURVES = {**REGRESSIONS, "posterior, network": network}
-"""Of a set where y is not linear in X."""
 CLASSES: dict[str, Callable[..., Predicted]] = {
     "posterior, logistic": logistic,
     "NGBoost": ngboost_classes,
     "river, one pass": river,
 }
-PACKAGES = {"diabetes": REGRESSIONS, "friedman": CURVES, "cancer": CLASSES}
+PACKAGES = {"diabetes": REGRESSIONS, "friedman": REGRESSIONS, "cancer": CLASSES}
 
 
-def main(report: Report, repeats: int = 3) -> None:
+def main(report: Report, repeats: int = 3, only: str | None = None) -> None:
     """A row for each set and package."""
-    rows = []
+    rows = [row for row in report.earlier() if row["set"] != only] if only else []
     for name, X, y in sets():
+        if only not in (None, name):
+            continue
         for package, predictions in PACKAGES[name].items():
             losses, within, widths, seconds = [], [], [], []
             try:
@@ -186,4 +182,4 @@ def main(report: Report, repeats: int = 3) -> None:
 
 
 if __name__ == "__main__":
-    benchmark(main, repeats={"type": int, "default": 3})
+    benchmark(main, repeats={"type": int, "default": 3}, only={"choices": [*PACKAGES]})
