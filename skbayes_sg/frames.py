@@ -92,8 +92,10 @@ def row_labels(X: Any) -> list[Any]:
     Those of an index of several levels are one text each.
     """
     index = nw.maybe_get_index(nw.from_native(X)) if is_frame(X) else None
-    labels = range(len(X)) if index is None else index
-    return [str(label) if isinstance(label, tuple) else label for label in labels]
+    return [
+        str(label) if isinstance(label, tuple) else label
+        for label in (range(len(X)) if index is None else index)
+    ]
 
 
 def categorical_columns(X: Any) -> list[int]:

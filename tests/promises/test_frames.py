@@ -180,7 +180,7 @@ def test_rows_have_the_labels_of_their_index_and_levels_the_order_of_their_type(
     size = pd.Categorical(["tall", "short", "tall"], ["tall", "short", "middle"])
     rows = pd.DataFrame({"size": size}, index=["x", "y", "x"])
     assert frames.row_labels(rows) == ["x", "y", "x"]
-    assert frames.row_labels(rows.to_numpy()) == ["0", "1", "2"]
+    assert frames.row_labels(rows.to_numpy()) == [0, 1, 2]
     assert frames.categories(rows, 0) == ["tall", "short", "middle"]
     other = frames.with_values(rows, 0, ["short", "tall", "middle"])
     assert frames.values(other, 0).tolist() == ["short", "tall", "middle"]  # by place, not label
