@@ -154,19 +154,15 @@ def test_variational_em_has_no_scores(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         assert "normal score" not in model.fit(X, y).sampler_reason_
-    model.set_params(prior_precision=1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        assert "normal score of log_dispersion" in model.fit(X, y).sampler_reason_
 
 
 def test_the_predicted_covariance_is_to_first_order(seed):
     """That of the coefficients is the drawn one, and the score's is not."""
     rng = np.random.default_rng(seed)
-    X, y = rng.standard_normal((400, 2)), rng.binomial(6, 0.3, 400)
+    X, y = rng.standard_normal((4000, 2)), rng.binomial(6, 0.3, 4000)
     model = BayesianNegativeBinomialRegressor(prior_precision=1.0, random_state=seed).fit(X, y)
     assert "normal score" in model.sampler_reason_
-    drawn = np.cov(model.draws_.reshape(-1, 4)[:, :3].T)
+    drawn = np.cov(model.draws_.reshape(-1, 4)[:, :3].T)  # at 4,000 rows the line is steep
     predicted = model.predicted_covariance(X, y)[:3, :3]
     np.testing.assert_allclose(predicted.diagonal(), drawn.diagonal(), rtol=0.2)
 
