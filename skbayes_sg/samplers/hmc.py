@@ -29,8 +29,11 @@ class RescaledCurvature:
 
     It is the curvature at the mean of the draws, or at the anchor. The Fisher in the mean over the
     posterior would weigh walls that chains rarely touch (math/hamiltonian.md#hmc). The axes are the
-    eigenvectors, so that directions without data stay apart from the others. About an anchor the
-    operators are in single precision where all scales are near 1 in the coordinates of the chains.
+    eigenvectors, so that directions without data stay apart from the others. Where coefficients
+    and the precision of their prior grow together, the spread along that direction is measured as
+    well: far from a normal distribution it is several times that of all its coordinates. About an
+    anchor the operators are in single precision where all scales are near 1 in the coordinates of
+    the chains.
 
     Attributes
     ----------
@@ -81,8 +84,15 @@ class RescaledCurvature:
         if vectors is None:
             inverse, root = Diag((scale / d) ** 2), Diag(d / scale)
         else:
-            wide = (vectors * (scale / roots)) / d[:, None]
-            inverse, root = Dense(wide @ wide.T), Dense(d[:, None] * vectors * (roots / scale))
+            wide, narrow = (vectors * (scale / roots)) / d[:, None], d[:, None] * vectors
+            narrow *= roots / scale  # the inverse of wide, transposed
+            if target.scale_move is not None:
+                axis = _along(target.scale_move, points.mean(axis=0, keepdims=True)) @ narrow
+                axis /= np.linalg.norm(axis)
+                spread = np.sqrt((n * (along / scale @ axis).var() + 10.0) / (n + 10.0))
+                wide += np.outer(wide @ axis, (spread - 1) * axis)
+                narrow += np.outer(narrow @ axis, (1 / spread - 1) * axis)
+            inverse, root = Dense(wide @ wide.T), Dense(narrow)
         self._set(target, inverse, root)
 
     def _set(self, target: Target, inverse: Operator, root: Operator) -> None:
@@ -424,6 +434,12 @@ def _or_never(change: NDArray) -> NDArray:
 def _bounded(log_step: NDArray) -> NDArray:
     """A step below 2, where oscillators in metric units are stable, and above rounding errors."""
     return np.clip(log_step, math.log(1e-4), math.log(1.5))
+
+
+def _along(move: ScaleMove, point: NDArray) -> NDArray:
+    """Direction (D,) in which a move along the scale starts at a point (1, D)."""
+    step = np.array([1e-4])
+    return (move.rescaled(point, step)[0] - move.rescaled(point, -step)[0])[0] / 2e-4
 
 
 def _kinetic(momentum: NDArray, inverse: Operator) -> NDArray:

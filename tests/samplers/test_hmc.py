@@ -267,6 +267,50 @@ def test_a_metric_weighs_the_spread_of_draws_against_the_curvature(gaussian):
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(back @ back.T))
 
 
+def scaled(theta, log_scale):
+    """All four coordinates but the last times exp(log_scale), and the last less twice that."""
+    grown = theta * np.exp(log_scale)[:, None]
+    grown[:, -1] = theta[:, -1] - 2 * log_scale
+    return grown, 3 * log_scale
+
+
+def test_a_metric_knows_the_spread_along_the_scale(gaussian, monkeypatch):
+    """Along the tangent at the mean it is that of the draws, and across it as without a move."""
+    metrics, rng = [], np.random.default_rng(0)
+    tangent = np.array([1.0, 2.0, -1.0, -2.0])
+    common = (
+        5 * rng.standard_normal((40, 30, 1)) * tangent / np.sqrt(tangent @ gaussian.Lam @ tangent)
+    )
+    spread = np.linalg.cholesky(np.linalg.inv(gaussian.Lam))
+    points = rng.standard_normal((40, 30, 4)) @ spread.T + common
+    points += np.append(tangent[:3], 0.0) - points.mean(axis=(0, 1))
+    for move in (None, ScaleMove(scaled, 1.0)):
+        monkeypatch.setattr(Posterior, "scale_move", move)
+        metric = RescaledCurvature(gaussian.posterior, np.zeros((30, 4)), FULL)
+        for t, theta in enumerate(points):
+            metric.see(gaussian.posterior, theta, t)
+        metric.restart(gaussian.posterior, points[-1])
+        root = metric.root.dense()
+        np.testing.assert_allclose(root @ root.T @ metric.inverse.dense(), np.eye(4), atol=1e-9)
+        metrics.append(root @ root.T)
+    plain, along = metrics
+    at = plain @ tangent  # what the plain metric measures along the tangent
+    variance = (points.reshape(-1, 4) @ at).var() / (tangent @ at)  # 1 where the metric is right
+    variance = (1200 * variance + 10) / 1210
+    assert variance > 1.5
+    change = np.outer(at, at) / (tangent @ at) * (1 / variance - 1)
+    np.testing.assert_allclose(along, plain + change, rtol=1e-5, atol=1e-5 * np.abs(plain).max())
+
+
+def test_a_gaussian_is_sampled_exactly_with_a_metric_along_the_scale(seed, monkeypatch):
+    monkeypatch.setattr(Posterior, "scale_move", ScaleMove(scaled, 0.1))
+    known = KnownGaussian(n_rows=40)
+    chain = run(HMC(), known.posterior, seed)
+    assert np.abs(z_scores(chain.draws.mean(axis=1), known.mean)).max() < 5
+    moments = second_moments(chain.draws, known.mean)
+    assert np.abs(z_scores(moments, np.linalg.inv(known.Lam))).max() < 5
+
+
 @pytest.mark.parametrize(("n_hidden", "thin"), [(17, 1), (18, 2)])
 def test_draws_of_many_parameters_are_thinned(n_hidden, thin):
     posterior = Posterior.of(MLP(9, 4, (n_hidden,)), np.zeros((8, 9)), np.arange(8) % 4, 1.0)
