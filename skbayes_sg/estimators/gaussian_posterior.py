@@ -242,7 +242,7 @@ class FittedPosterior:
                 "categories of that fit"
             )
         distribution, prior = self.distribution, self.prior
-        if distribution.misfit.is_large:
+        if distribution.misfit.is_large and not distribution.by_expected:
             warn(MISFIT.format(*distribution.misfit))
         if self.held is not None:
             unit = self._unit_of(of_columns(data))

@@ -82,9 +82,9 @@ class StreamFit:
         """
         stream = self.stream
         if stream.begins or not stream.posterior.by_expected:  # else `partial_fit` said it
-            warn(_of_information(stream.distribution))
-        if stream.begins and stream.rare and stream.misfit.is_large:
-            warn(MISFIT)
+            warn(said := _of_information(stream.distribution))
+            if stream.begins and stream.rare and stream.misfit.is_large and not said:
+                warn(MISFIT)
         return stream.marginal
 
 

@@ -928,7 +928,7 @@ def test_tables_of_several_classes_have_levels_too():
     model = BayesianLogisticRegression(**SHORT).fit(ROWS, GRADES)
     table = model.summary()
     assert table.index.names == ["class", "term", "level"]
-    np.testing.assert_allclose(table.loc[("2", "city"), "mean"], model.coef_[2, :LEVELS])
+    np.testing.assert_allclose(table.loc[(2, "city"), "mean"], model.coef_[2, :LEVELS])
 
 
 @quick

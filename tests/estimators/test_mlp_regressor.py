@@ -168,9 +168,9 @@ def test_figures_of_held_out_rows_and_a_table_of_the_network_alone(fitted, data)
 def test_tables_and_exports_tell_responses_apart(fitted, data):
     X, y = data[0][:20], data[1][:20]
     effects = average_effects(fitted, X)
-    assert effects.index.tolist() == [("x0", "0"), ("x0", "1"), ("x1", "0"), ("x1", "1")]
+    assert effects.index.tolist() == [("x0", 0), ("x0", 1), ("x1", 0), ("x1", 1)]
     rows = prediction_summary(fitted, X[:2], level=0.5)
-    assert rows.index.tolist() == [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")]
+    assert rows.index.tolist() == [(0, 0), (0, 1), (1, 0), (1, 1)]
     ends = fitted.predict_interval(X[:2], level=0.5).reshape(4, 2)
     np.testing.assert_array_equal(rows[["obs_eti50_lb", "obs_eti50_ub"]], ends)
     pytest.importorskip("arviz_base")

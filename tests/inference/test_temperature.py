@@ -10,7 +10,8 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from skbayes_sg import BayesianMLPClassifier, DRBMClassifier, VariationalEM
-from skbayes_sg.inference import averages, diagnose
+from skbayes_sg.diagnostics import judgements
+from skbayes_sg.inference import averages
 from skbayes_sg.models import MLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGHMC
@@ -122,7 +123,7 @@ def test_chains_in_modes_average_to_more_than_each_and_pass_their_own_diagnostic
 def warnings_of(figures):
     """Of averages that are better than the shares of the classes."""
     good = {"prediction_gain": 1.0, "temperature": 0.05}
-    return diagnose._of_averages(good | figures, "remedy")
+    return judgements.of_averages(good | figures, "remedy")
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 5), (2, 1, 5)], ids=["one chain", "one draw"])

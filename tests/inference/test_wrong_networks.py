@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss
 
 from skbayes_sg import BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier
 from skbayes_sg.data import InMemory
+from skbayes_sg.diagnostics import judgements
 from skbayes_sg.inference import averages, diagnose
 from skbayes_sg.samplers import SGFS, SGHMC, MomentumSGD
 
@@ -49,7 +50,7 @@ GOOD = {
     ],
 )
 def test_the_distribution_at_temperature_one(changes, said):
-    assert len(diagnose._of_modes(GOOD | changes, "remedy")) == said
+    assert len(judgements.of_modes(GOOD | changes, "remedy")) == said
 
 
 @pytest.mark.parametrize(
@@ -72,12 +73,12 @@ def test_draws_are_doubled_while_averages_are_not_known_and_draws_may_help(chang
 @pytest.mark.parametrize(("ratio", "said"), [(1.5, 0), (2.5, 1), (5e6, 1)])
 def test_at_another_temperature_draws_may_not_be_far_too_wide(ratio, said):
     figures = GOOD | {"stein_ratio": ratio, "stein_se": 1e7}
-    assert len(diagnose._of_stein(figures, "remedy", 1.0)) == said
+    assert len(judgements.of_stein(figures, "remedy", 1.0)) == said
 
 
 @pytest.mark.parametrize("gain", [-0.1, -50.0, np.nan])
 def test_averages_that_are_worse_than_the_shares_are_reported(gain):
-    (warning,) = diagnose._of_averages(GOOD | {"prediction_gain": gain}, "lower step_size")
+    (warning,) = judgements.of_averages(GOOD | {"prediction_gain": gain}, "lower step_size")
     assert "worse than without X; lower step_size" in warning
 
 

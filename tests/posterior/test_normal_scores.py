@@ -9,9 +9,13 @@ import pytest
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sg import BayesianNegativeBinomialRegressor, BayesianRobustRegressor, VariationalEM
+from skbayes_sg import (
+    BayesianNegativeBinomialRegressor,
+    BayesianRobustRegressor,
+    VariationalEM,
+    stored,
+)
 from skbayes_sg.data import InMemory
-from skbayes_sg.inference import stored
 from skbayes_sg.models import BetaBinomial, NegativeBinomial, Poisson, Student
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import find_mode

@@ -418,7 +418,7 @@ def test_a_remedy_can_be_applied_and_silences_the_warning(name):
 
 NAMED = {"seconds", "kind", "offset", "trials", "limit"}  # of callbacks, calls and displays
 NAMED |= {"expected_nonzero", "time_step"}  # of priors and of theory
-NAMED |= {"transform", "mmap_mode", "working_memory"}  # of scikit-learn and NumPy
+NAMED |= {"transform", "sparse_output", "mmap_mode", "working_memory"}  # of scikit-learn and NumPy
 NAMED |= {
     name
     for cls in vars(skbayes_sg).values()
