@@ -131,8 +131,8 @@ FAULTS = [
     ),
     Fault(
         "samplers/hmc.py",
-        "wide = (vectors * (scale / roots)) / d[:, None]",
-        "wide = (scale / d)[:, None] * vectors / roots",
+        "wide, narrow = (vectors * (scale / roots)) / d[:, None], d",
+        "wide, narrow = (scale / d)[:, None] * vectors / roots, d",
         "the metric is rescaled along coordinates, so that directions without data get stiff",
         "samplers/test_hmc.py",
     ),
@@ -1659,8 +1659,8 @@ FAULTS = [
     ),
     Fault(
         "frames.py",
-        "labels = range(len(X)) if index is None else index",
-        "labels = range(len(X))",
+        "(range(len(X)) if index is None else index)",
+        "range(len(X))",
         "rows of a table have numbers for their labels",
         "promises/test_frames.py -k labels_of",
     ),
