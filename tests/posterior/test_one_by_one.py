@@ -180,11 +180,12 @@ def test_rows_that_occur_twice_and_may_be_interpolated_have_next_to_no_dispersio
 
     As the dispersion phi falls, the density of w rows grows as phi^(-w / 2), and the volume of the
     coefficients that fit n distinct ones of more columns falls as phi^(n / 2). So log phi with its
-    normal prior is normal too.
+    normal prior is normal too. How many draws that takes differs from seed to seed by five times,
+    so the fit decides it.
     """
     rng = np.random.default_rng(seed)
     X, y, weight = rng.random((5, 11)), rng.gamma(2.0, 1.0, 5), rng.integers(2, 5, 5)
-    model = BayesianGammaRegressor(n_chains=8, n_draws=160, random_state=seed)
+    model = BayesianGammaRegressor(n_chains=8, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y, sample_weight=weight)
