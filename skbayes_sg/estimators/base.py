@@ -167,6 +167,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     """Columns of levels of the last fit, where X had factors."""
     _levels: Mapping[str, Levels] = MappingProxyType({})
     """Factors of which predictions know new levels, and slopes by level."""
+    _own_factors: tuple[str, ...] = ()
+    """Names of those that have a precision of their own, as soon as rows may tell it."""
     _no_factors: Mapping[str, str] = MappingProxyType({})
     """Why other groups of `prior_groups` are no factors."""
     _tallies: Mapping[str, Tally] = MappingProxyType({})

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from skbayes_sg.data import Batch, Data
 from skbayes_sg.data.factors import NONE
+from skbayes_sg.estimators.coefficient_prior import own_factors
 from skbayes_sg.estimators.new_levels import Levels
 from skbayes_sg.estimators.one_hot import columns_of_groups, levels_of, tallies_of, warnings_of
 from skbayes_sg.inspection.names import feature_names
@@ -60,7 +61,8 @@ def factors_of(estimator: Any, data: Data, streaming: bool = False) -> dict[str,
     news = {label: each for label, each in why.items() if label not in estimator._no_factors}
     warn(warnings_of(tallies, news if streaming else why, estimator.new_levels), UserWarning)
     facts = {"_levels": {**known, **found, **of_groups}, "_tallies": tallies, "_no_factors": why}
-    return facts | {"_rows_of_columns": None if design is None else counts}
+    of_rows = {"_rows_of_columns": None if design is None else counts}
+    return facts | of_rows | {"_own_factors": own_factors(estimator)}
 
 
 def _rows_of_columns(data: Data) -> np.ndarray:

@@ -125,7 +125,6 @@ class FittedPosterior:
         fit: Any,
         distribution: Distribution | Deferred[Distribution],
         spread: tuple[float, float] | None,
-        own_factors: tuple[str, ...],
     ) -> FittedPosterior:
         """What an estimator shows of its fit, or stream, and a distribution of its parameters."""
         model, names = estimator.model_, getattr(estimator, "feature_names_in_", None)
@@ -153,7 +152,7 @@ class FittedPosterior:
             spread,
             estimator._design,
             with_effects(estimator),
-            own_factors,
+            estimator._own_factors,
         )
 
     def __repr__(self) -> str:

@@ -17,7 +17,6 @@ from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.diagnostics.limits import DRIFT_ERRORS
 from skbayes_sg.estimators.base import require_finite
-from skbayes_sg.estimators.coefficient_prior import own_factors
 from skbayes_sg.estimators.factors import factors_of
 from skbayes_sg.estimators.gaussian_posterior import BY_EXPECTED, FittedPosterior
 from skbayes_sg.inference.engine import Engine
@@ -276,14 +275,13 @@ def _learned_from(
 
 def posterior_of(estimator: Any, fit: Any) -> FittedPosterior | None:
     """The present posterior as a value."""
-    own = own_factors(estimator)
     if not isinstance(fit, StreamFit):
         found, spread = fit.gaussian, estimator._spread
-        return None if found is None else FittedPosterior.of(estimator, fit, found, spread, own)
+        return None if found is None else FittedPosterior.of(estimator, fit, found, spread)
     stream, spread = fit.stream, None
     if stream.model is not None and stream.model.has_location:
         spread = stream.model.spread_of_y(stream.rows_that_tell())
-    return FittedPosterior.of(estimator, fit, stream.distribution, spread, own)
+    return FittedPosterior.of(estimator, fit, stream.distribution, spread)
 
 
 def _of_information(distribution: Distribution) -> list[str]:

@@ -513,6 +513,7 @@ def test_the_next_fit_knows_which_precision_a_third_level_has(asked):
     model = BayesianLinearRegression(prior_groups=asked, **SHORT)
     first = clone(model).fit(ROWS[few], NUMBERS[few])
     assert len(first.prior_precision_blocks_) == 1
+    first.set_params(prior_groups=None if asked == "share" else "share")  # after the fit
     rows, y = ROWS[five & ~few], NUMBERS[five & ~few]
     fit = clone(model).fit(ROWS[five], NUMBERS[five])
     following = BayesianLinearRegression(prior=first.posterior_, **SHORT)
