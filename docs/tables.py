@@ -56,16 +56,12 @@ def claims() -> pd.DataFrame:
     return pd.DataFrame(found, columns=["file", "verdict", "claim", "measured", "limit"])
 
 
-@cache
-def headers() -> pd.DataFrame:
-    """The first lines of all CSVs: the script, the command, the day and the commit."""
-    form = re.compile(r"# (python (?:-m )?(\S+).*|mutmut run), ([\d-]{10}), ([0-9a-f]{8}\+?)")
-    found = []
-    for path in sorted(RESULTS.glob("*.csv")):
-        with path.open(encoding="utf-8") as file:
-            command, script, day, commit = form.fullmatch(file.readline().strip()).groups()
-        found.append((path.name, command, script or "", day, commit))
-    return pd.DataFrame(found, columns=["file", "command", "script", "day", "commit"])
+def header(file: str) -> tuple[str, str, str, str]:
+    """The first line of a CSV: its command, the script in it, the day and the commit."""
+    form = r"# (python (?:-m )?(\S+).*|mutmut run), ([\d-]{10}), ([0-9a-f]{8}\+?)"
+    with (RESULTS / file).open(encoding="utf-8") as lines:
+        command, script, day, commit = re.fullmatch(form, lines.readline().strip()).groups()
+    return command, script or "", day, commit
 
 
 @cache
@@ -192,13 +188,14 @@ def of_older(table: dict) -> str:
     specs = [spec for spec in (table, *rows, *columns) if isinstance(spec, dict)]
     files = [spec.get("file", []) for spec in specs]
     shown = {file for each in files for file in ([each] if isinstance(each, str) else each)}
-    made = headers()
-    made = made[made.file.isin(shown & set(stored()["older"]))]
-    if made.empty:
+    made = {}
+    for file in sorted(shown & set(stored()["older"])):
+        _, _, day, commit = header(file)
+        made.setdefault((day, commit), []).append(f"`{file}`")
+    if not made:
         return ""
     each = [
-        f"{', '.join(f'`{file}`' for file in of.file)} with `{commit}` of {day}"
-        for (day, commit), of in made.groupby(["day", "commit"])
+        f"{', '.join(of)} with `{commit}` of {day}" for (day, commit), of in sorted(made.items())
     ]
     return f"\n\nMade with an older package: {'; '.join(each)}."
 

@@ -94,16 +94,17 @@ def has_history():
 def ages():
     """Changes of draws since each table was made, by file, the most of all kinds of fits."""
     found = {}
-    for made in tables.headers().itertuples():
-        commit = made.commit.rstrip("+")
+    for path in sorted(tables.RESULTS.glob("*.csv")):
+        _, made_by, day, commit = tables.header(path.name)
+        commit = commit.rstrip("+")
         since = git("rev-list", "HEAD", f"^{commit}", "--", GOLDEN)
         if not git("cat-file", "-t", commit):  # of a branch that is gone: what is of later days
-            since = git("rev-list", f"--since={made.day} 23:59", "HEAD", "--", GOLDEN)
+            since = git("rev-list", f"--since={day} 23:59", "HEAD", "--", GOLDEN)
         times = [changes()[each] for each in since.split()]
-        script = ROOT / f"{made.script.replace('.', '/')}.py"
+        script = ROOT / f"{made_by.replace('.', '/')}.py"
         names = imported(script) if script.exists() else set()
         fits = [fit for fit in golden("HEAD") if measures(fit, names)]
-        found[made.file] = max((sum(fit in each for each in times) for fit in fits), default=0)
+        found[path.name] = max((sum(fit in each for each in times) for fit in fits), default=0)
     return found
 
 
