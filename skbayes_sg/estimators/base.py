@@ -102,15 +102,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     ----------
     categorical_features : {"from_dtype"}, list or None, default="from_dtype"
         Columns of X that are factors, as in HistGradientBoostingClassifier: each level that has
-        rows is a column of zeros and ones. "from_dtype": columns of categories of a data frame,
-        which are `category` of pandas, `Categorical` and `Enum` of polars, dictionaries of Arrow.
-        Or their names, their numbers, or a mask of all columns: such columns may hold text, whole
-        numbers or truth values, of arrays too. Missing cells are a level of their own
+        rows becomes a column of zeros and ones. "from_dtype": the columns of categories of a data
+        frame, `category` of pandas, `Categorical` and `Enum` of polars, and dictionaries of Arrow.
+        Or names or numbers of columns, or a mask of all columns, which may then hold text, whole
+        numbers or truth values, also in arrays. Missing cells are a level of their own
         (groups.md#which-columns-are-factors).
     warm_start : bool, default=False
-        `fit` goes on where the last fit stopped, without burn-in: the chains move as those of one
-        longer fit would have. Draws of a default are matched to the gradients of their own fit.
-        With other data or parameters it keeps the positions of the chains only, and burns in.
+        Whether `fit` continues where the last fit stopped, without burn-in: the chains are those of
+        one longer fit. Draws of a default are matched to the gradients of their own fit. With other
+        data or parameters only the positions of the chains are kept, and burn-in is repeated.
     n_jobs : int, optional
         Processes for the chains (joblib). By default they run in threads where steps are long, as
         many as BLAS may use (OMP_NUM_THREADS). The draws do not depend on it.
@@ -134,7 +134,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     model_ : Model
         The model whose parameters were drawn: ``model_.unpack(draws_)`` gives them by name.
     prior_precision_ : array of shape (dim,)
-        Of the parameters in the order of `draws_`, in the units of X.
+        Prior precisions of the parameters in the order of `draws_`, in the units of X.
     n_samples_seen_ : int
         Rows of the last `fit`, and of all chunks that `partial_fit` has read since.
     n_iter_ : int
@@ -595,10 +595,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """A copy for predictions that takes less space, in memory and in files.
 
         Draws are in single precision, unless that would blur their spread. The states of the chains
-        are left out, so that a warm start has nothing to go on from, and `predicted_covariance`
-        nothing to predict. So are the rows that a stream keeps: `partial_fit` goes on from the
-        normal distribution that stands for them. All else stays: `coef_`, `coef_std_` and
-        `diagnostics_` are those of all draws.
+        are left out, so that a warm start begins anew and `predicted_covariance` is not available.
+        So are the rows that a stream keeps: `partial_fit` continues from the normal distribution
+        that replaces them. `coef_`, `coef_std_` and `diagnostics_` remain those of all draws.
 
         Parameters
         ----------
@@ -676,14 +675,14 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         log_likelihood: bool = False,
         posterior_predictive: bool = False,
     ):
-        """The draws as ArviZ reads them, with names (needs ArviZ: the extra ``arviz``).
+        """The draws in the format of ArviZ, with names (needs ArviZ: the extra ``arviz``).
 
         Parameters
         ----------
         X, y, sample_weight, offset, var_weights, trials : array-like, optional
             The data of the fit, or others: held-out rows for `log_likelihood`, or X alone for
-            `posterior_predictive`. Of an exposure the logarithm is the offset. Counts that
-            have `var_weights` are sums in the tree.
+            `posterior_predictive`. The offset of an exposure is its logarithm. Counts that have
+            `var_weights` are sums in the tree.
         log_likelihood : bool, default=False
             Add the log likelihood of each row under each draw, for ``loo`` and ``compare``. It
             takes 8 bytes for each row and draw, and is refused beyond half of the available memory
@@ -710,8 +709,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
               logarithm, ``hyperparameters``. With `log_likelihood` they are what
               ``psense_summary`` asks for; see `inspection.prior_sensitivity`.
             - ``log_likelihood``, ``posterior_predictive``: ``y``, dimensions (chain, draw, row).
-            - ``observed_data``, ``constant_data``: y and X, where given, and of a factor as
-              ``city_idx`` the number of each row's level, -1 where the fit never saw it. Labels are
+            - ``observed_data``, ``constant_data``: y and X, where given, and for a factor as
+              ``city_idx`` the number of each row's level, -1 if it is new. Labels are
               their number in `classes_`, here and in ``posterior_predictive``.
 
         Raises
@@ -723,11 +722,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Notes
         -----
-        Hidden units of a network can change places, so R-hat of its weights says little: judge a
-        network by `diagnostics_` and `diagnose`.
+        Hidden units of a network can be permuted, so that R-hat of its weights has little meaning:
+        judge a network by `diagnostics_` and `diagnose`.
 
-        ArviZ knows no weights of draws. Where `draw_weights_` differ, draws are repeated and left
-        out in proportion to their weights (systematic resampling), the same in every chain.
+        ArviZ has no weights of draws. If `draw_weights_` differ, draws are repeated and left out in
+        proportion to their weights (systematic resampling), the same in every chain.
 
         Examples
         --------

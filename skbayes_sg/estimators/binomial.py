@@ -37,10 +37,10 @@ _REMEDY = (
 
 @dataclass(eq=False, repr=False)
 class BayesianBinomialRegressor(LinearRegressor):
-    """Regression of successes out of so many trials, with a posterior.
+    """Bayesian regression of successes out of trials.
 
-    ``logit(p) = coef . x + intercept`` is the probability of each of the `trials` of a row, of
-    which y succeeded. The posterior is that of logistic regression with a row for each trial.
+    ``logit(p) = coef . x + intercept`` determines the probability of each of the `trials` of a row,
+    of which y succeeded. The posterior is that of logistic regression with a row for each trial.
     `summary` has the odds ratios, ``exp(coefficient)``.
 
     Parameters
@@ -108,8 +108,8 @@ class BayesianBinomialRegressor(LinearRegressor):
     Notes
     -----
     Source: McCullagh & Nelder 1989, chapter 4; Prentice 1986; math/models.md#shares-of-trials. It
-    stands where ``glm`` of R, with ``cbind(successes, failures)``, or ``GLM`` of statsmodels with
-    the family Binomial would. Without `overdispersed`, ``diagnostics_["dispersion"]`` is the
+    takes the place of ``glm`` of R, with ``cbind(successes, failures)``, or ``GLM`` of statsmodels
+    with the family Binomial. Without `overdispersed`, ``diagnostics_["dispersion"]`` is the
     variance of y around n p over that of a binomial variable (Pearson's),
     ``sum(w (y - n p)**2 / (n p (1 - p))) / (sum(w) - k)`` with k effective parameters, and a fit
     warns where it is above 1.5. Rows of single trials cannot vary more than that. A weight w in
@@ -171,11 +171,11 @@ class BayesianBinomialRegressor(LinearRegressor):
         y : array-like of shape (n_rows,)
             How many trials of each row succeeded: whole numbers from 0 to `trials`.
         sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
+            Factor of each row's log likelihood; an integer weight repeats the row.
         offset : array-like of shape (n_rows,), optional
             Known part of the logit, whose coefficient is 1. Predictions need it too.
         trials : int or array-like of shape (n_rows,)
-            How many trials each row had, from 1 on; one number is that of all rows.
+            How many trials each row had, from 1 on; a single number applies to all rows.
 
         Returns
         -------
@@ -184,8 +184,7 @@ class BayesianBinomialRegressor(LinearRegressor):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible, or `trials` is missing; raised before any
-            sampling.
+            If data or parameters are invalid, or `trials` is missing; raised before any sampling.
         FloatingPointError
             If a chain diverges.
         """
@@ -197,7 +196,7 @@ class BayesianBinomialRegressor(LinearRegressor):
     def partial_fit(  # type: ignore[override]
         self, X, y, sample_weight=None, offset=None, trials=None
     ) -> Self:
-        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
+        """Update the posterior with a chunk of rows.
 
         See `BayesianLogisticRegression.partial_fit`.
 
@@ -206,7 +205,7 @@ class BayesianBinomialRegressor(LinearRegressor):
         X : array-like or sparse matrix of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
+            Factor of each row's log likelihood; an integer weight repeats the row.
         offset : array-like of shape (n_rows,), optional
             As in `fit`, in all chunks or in none.
         trials : int or array-like of shape (n_rows,)
@@ -219,7 +218,7 @@ class BayesianBinomialRegressor(LinearRegressor):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible; raised before any update.
+            If data or parameters are invalid; raised before any update.
         """
         return self._updated_by(X, y, _metadata(sample_weight, offset, trials))
 
@@ -283,7 +282,7 @@ class BayesianBinomialRegressor(LinearRegressor):
         return_std : bool, default=False
             Whether to return a standard deviation too; it needs `trials`.
         offset : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
         trials : int or array-like of shape (n_rows,), optional
             How many trials there will be. Without it the share is predicted.
 
@@ -301,7 +300,7 @@ class BayesianBinomialRegressor(LinearRegressor):
     def predict_interval(  # type: ignore[override]
         self, X, level: float = 0.95, *, kind: str = "observation", offset=None, trials=None
     ) -> NDArray:
-        """Central interval that holds a new number of successes, or their mean, with a probability.
+        """Central interval for a new number of successes, or for their mean.
 
         Parameters
         ----------
@@ -311,7 +310,7 @@ class BayesianBinomialRegressor(LinearRegressor):
             "observation": of a new number of successes, with a probability of at least `level`; it
             needs `trials`. "mean": of the share of successes, or of their mean number in `trials`.
         offset : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
         trials : int or array-like of shape (n_rows,), optional
             As in `predict`.
 
@@ -342,14 +341,15 @@ class BayesianBinomialRegressor(LinearRegressor):
         kind : {"observation", "mean"}, default="observation"
             As in `predict_interval`.
         offset : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
         trials : int or array-like of shape (n_rows,), optional
             As in `predict`.
 
         Returns
         -------
         array of shape (n_rows, n_levels)
-            Each is of a number of successes the first that they do not exceed with the probability.
+            For numbers of successes the smallest number that they do not exceed with the
+            probability.
 
         Raises
         ------
@@ -363,7 +363,7 @@ class BayesianBinomialRegressor(LinearRegressor):
     def predict_draws(  # type: ignore[override]
         self, X, kind: str = "observation", *, random_state: Any = 0, offset=None, trials=None
     ) -> NDArray:
-        """Draws of what is predicted, one for each draw of the posterior.
+        """Draws of predictions, one for each draw of the posterior.
 
         Parameters
         ----------
@@ -374,14 +374,14 @@ class BayesianBinomialRegressor(LinearRegressor):
         random_state : int or Generator, default=0
             Seed of new observations.
         offset : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
         trials : int or array-like of shape (n_rows,), optional
             As in `predict`.
 
         Returns
         -------
         array of shape (draws, n_rows)
-            In the order of `draws_`, chain by chain. All count alike: where `draw_weights_`
+            In the order of `draws_`, chain by chain. All have equal weights: where `draw_weights_`
             differ, draws are repeated and left out in proportion to them.
         """
         offset = self._beside(X, offset, trials, kind)

@@ -176,10 +176,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         y : array-like of shape (n_rows,)
             Labels, strings or numbers, of at least two classes.
         sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
+            Factor of each row's log likelihood; an integer weight repeats the row.
         offset : array-like of shape (n_rows,) or (n_rows, n_classes), optional
-            Known part of the logits: of two classes of the second one's, of more of each one's, of
-            ordered classes of what is compared with the thresholds. Predictions need it then too.
+            Known part of the logits: with two classes, of the second one; with more, of each; with
+            ordered classes, of the linear predictor. Predictions then need it too.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible; raised before any sampling.
+            If data or parameters are invalid; raised before any sampling.
         FloatingPointError
             If a chain diverges.
         """
@@ -250,7 +250,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
         offset : array-like, optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
 
         Returns
         -------
@@ -277,7 +277,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
     @in_blocks()
     def decision_function(self, X, *, offset=None) -> NDArray:
-        """Averaged probabilities as scores without bounds, in the order of `predict_proba`.
+        """Logits of the averaged probabilities, in the order of `predict_proba`.
 
         Parameters
         ----------
@@ -292,9 +292,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
         Notes
         -----
-        It is not the average of the logits over draws: where draws disagree that is as a rule
-        further from 0, and in another order. Scores are finite, and tell rows apart whose
-        probabilities are rounded to the same number near 0 or 1.
+        It is not the average of the logits over draws, which is usually further from 0 where draws
+        disagree, and may have another order. Scores are finite, and differ even where probabilities
+        are rounded to the same number near 0 or 1.
 
         Examples
         --------
@@ -323,7 +323,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
     def predict_draws(
         self, X, kind: str = "observation", *, random_state: Any = 0, offset=None
     ) -> NDArray:
-        """Draws of what is predicted, one for each draw of the posterior.
+        """Draws of predictions, one for each draw of the posterior.
 
         Parameters
         ----------
@@ -333,15 +333,15 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         random_state : int or Generator, default=0
             Seed of new observations.
         offset : array-like, optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
 
         Returns
         -------
         array of shape (draws, n_rows), or (draws, n_rows, n_classes) of probabilities
-            In the order of `draws_`, chain by chain: `n_predict_draws` of them. All count alike:
-            where `draw_weights_` differ, draws are repeated and left out in proportion to them. A
-            number takes 8 bytes, and 4 of float32 rows. Many rows need not be held at once: ask for
-            blocks of them, with one Generator as `random_state`.
+            In the order of `draws_`, chain by chain: `n_predict_draws` of them. All have equal
+            weights: where `draw_weights_` differ, draws are repeated and left out in proportion to
+            them. A number takes 8 bytes, and 4 of float32 rows. Many rows need not be held at once:
+            ask for blocks of them, with one Generator as `random_state`.
         """
         require_choice("kind", kind, ("observation", "mean"))
         model, X, draws, _ = self._to_predict(X, offset)
@@ -372,10 +372,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         level : float in (0, 1), default=0.95
             Posterior probability of the interval.
         kind : "mean"
-            The credible interval of the probabilities. Labels have no interval: `predict_draws` has
-            new ones.
+            The credible interval of the probabilities. Labels have no interval; `predict_draws`
+            draws new labels.
         offset : array-like, optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
 
         Returns
         -------
@@ -389,7 +389,8 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
         Examples
         --------
-        A Pipeline forwards `predict` and `predict_proba` alone; `inspection` has this for it:
+        A Pipeline forwards only `predict` and `predict_proba`; `inspection` has a function for
+        pipelines:
 
         >>> from sklearn.datasets import load_breast_cancer
         >>> from sklearn.pipeline import make_pipeline
@@ -431,10 +432,10 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
 
         Notes
         -----
-        The epistemic part is the doubt that the model has about itself. Rows far from those of the
-        fit can have less of it than rows near by, where all draws agree on how to go on. Networks
-        at a temperature below 1, and those of relu units at any, are often so
-        (networks.md#far-from-the-training-data). Check the range of the columns beside it.
+        The epistemic part is due to the uncertainty of the parameters. Rows far from the training
+        data can have less of it than rows near by, if all draws extrapolate alike, as is frequent
+        for networks at a temperature below 1, and for relu units at any
+        (networks.md#far-from-the-training-data). Check the range of the columns as well.
         """
         model, X, draws, _ = self._to_predict(X, offset, average=True)
         weights = draws.flat_weights
@@ -510,7 +511,7 @@ def class_factors(asked: dict | str, totals: NDArray, classes: NDArray) -> NDArr
     """Factor of each class; 1 for classes that the dict does not name, or that have no rows.
 
     `totals` are the sums of the weights of each class, (n_classes,). With "balanced" the factor is
-    sum of all / (classes * total of the class), so that an integer weight is a repetition here too,
+    sum of all / (classes * total of the class), so that an integer weight repeats the row here too,
     as in scikit-learn from 1.9 on.
     """
     if isinstance(asked, dict):

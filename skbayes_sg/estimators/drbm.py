@@ -13,14 +13,14 @@ from skbayes_sg.validation import require_integer
 
 @dataclass(eq=False, repr=False)
 class DRBMClassifier(MultimodalClassifier):
-    """Discriminative restricted Boltzmann machine with a posterior instead of a point.
+    """Bayesian discriminative restricted Boltzmann machine.
 
-    A network of one hidden layer, whose units are on or off with probabilities (Larochelle &
-    Bengio 2008). `fit` keeps many values of the weights, and predictions average over them.
+    A network with one hidden layer of random binary units (Larochelle & Bengio 2008). `fit` keeps
+    many values of the weights, and predictions average over them.
 
     ``p(y = k | x)`` is proportional to ``exp(d_k + sum_j softplus(c_j + U_jk + W_j x))``. The
-    binary hidden units are summed out exactly. Priors are independent normals of mean zero.
-    Predictions average over draws of all chains. Scale the columns of X, to [0, 1] for example.
+    binary hidden units are summed out exactly. Priors are independent normals of mean zero. Scale
+    the columns of X, to [0, 1] for example.
 
     Parameters
     ----------

@@ -9,9 +9,10 @@ from skbayes_sg.models import Gamma
 class BayesianGammaRegressor(LinearRegressor):
     """Regression of positive numbers with a constant coefficient of variation, with a posterior.
 
-    ``log E[y] = coef . x + intercept`` and ``Var[y] = phi mu^2``. It stands where `GammaRegressor`
-    would. The dispersion phi is sampled too, under a weak prior: its logarithm is normal of mean -1
-    and standard deviation 1.5. `summary` has ``exp(coefficient)``, the factors of the mean.
+    ``log E[y] = coef . x + intercept`` and ``Var[y] = phi mu^2``. It takes the place of
+    `GammaRegressor`. The dispersion phi is sampled too, under a weak prior: its logarithm is normal
+    of mean -1 and standard deviation 1.5. `summary` has ``exp(coefficient)``, the factors of the
+    mean.
 
     Parameters
     ----------

@@ -33,10 +33,11 @@ _BLOCK_BYTES = 1 << 18  # of a prediction block, which stays in cache
 
 @dataclass(eq=False, repr=False)
 class BayesianLinearRegression(LinearRegressor):
-    """Linear regression with a posterior instead of a point, drawn exactly.
+    """Bayesian linear regression, which takes the place of `Ridge` or `BayesianRidge`.
 
-    It stands where `Ridge` or `BayesianRidge` would. `fit` draws some thousand values of
-    coefficients and noise. `predict` averages over them, `predict_interval` is of a new y.
+    `fit` draws some thousand values of the coefficients and the noise variance, by default exactly.
+    `predict` averages over these draws, and `predict_interval` returns an interval for a new
+    observation.
 
     ``y = coef . x + intercept + noise`` with normal noise and normal priors. The noise variance is
     given, or sampled on the log scale under an inverse-gamma prior.
@@ -82,8 +83,8 @@ class BayesianLinearRegression(LinearRegressor):
     categorical_features : {"from_dtype"}, list or None, default="from_dtype"
     n_chains : int or "auto", default="auto"
         Independent chains: 32 by default, for HMC and with control variates (16 where steps of HMC
-        are long, 8 or 16 above 1,000 parameters), 8 otherwise. Of independent draws they are
-        groups, which the diagnostics compare as those of a chain.
+        are long, 8 or 16 above 1,000 parameters), 8 otherwise. Independent draws are divided into
+        as many groups, which the diagnostics compare like chains.
     n_draws : int or "auto", default="auto"
     burn_in : int or "auto", default="auto"
     thin : int or "auto", default="auto"
@@ -126,7 +127,7 @@ class BayesianLinearRegression(LinearRegressor):
 
     Notes
     -----
-    Of independent draws ``ess_per_pass`` is infinite, since none of them reads a row, and
+    For independent draws ``ess_per_pass`` is infinite, since none of them reads a row, and
     `posterior_` is their distribution. Source: Karagiannis, handout 4, section 4, with errata
     math/errata.md#e22 to math/errata.md#e24; Ahn et al. 2012; Mandt et al. 2017, section 6.1. With
     a given noise variance, or the handout's prior, the posterior is known in closed form, and the

@@ -110,32 +110,32 @@ class LinearModel(BayesianEstimator):
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
         Mean of the prior of each coefficient; a learned precision is learned around it.
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
-        In place of the normal prior: one for columns of which few matter (`priors.Horseshoe`), or
-        some matter much more (`priors.StudentT`). Or the `posterior_` of another fit of the same
-        kind, with the same features: then it stands in place of all other parameters of the prior,
-        which keep their defaults. A precision that it sampled is sampled again, with the rows of
-        both, up to 1,000 parameters (math/streams.md#the-prior-of-the-next-fit).
+        Replaces the normal prior: for columns of which few matter (`priors.Horseshoe`), or some
+        matter much more (`priors.StudentT`). Or the `posterior_` of another fit of the same kind,
+        with the same features, which replaces all other parameters of the prior; these keep their
+        defaults. A precision that it sampled is sampled again, with the rows of both, up to 1,000
+        parameters (math/streams.md#the-prior-of-the-next-fit).
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
-        Columns that share a learned precision. By default each factor of `categorical_features` of
-        more than two levels is a group of its own, so that its levels are random intercepts and the
-        model is a hierarchical one (math/priors.md#groups), and all other columns share one. A dict
-        says otherwise by the name or number of a column: "own", "share", or "flat", which does not
-        shrink it; a
-        flat factor has no column for its first level, with which the others are compared. It also
-        has lists of columns by the label of their group, and slopes of a column by the levels of a
-        factor, ``{("days", "person"): "own"}``. "share": one precision for all. "feature": each
-        column of X has its own. A function maps a column's name to a label. "prefix": the part of
-        the name before "__", as `ColumnTransformer` names the levels of a factor.
+        Columns that share a learned precision. By default each factor of `categorical_features`
+        with more than two levels is a group, so that its levels are random intercepts and the model
+        is hierarchical (math/priors.md#groups), and all other columns share one. A dict changes
+        this by the name or number of a column: "own", "share", or "flat", which does not shrink it;
+        a flat factor has no column for its first level, with which the others are compared. The
+        dict may also have lists of columns by the label of their group, and slopes of a column by
+        the levels of a factor, ``{("days", "person"): "own"}``. "share": one precision for all.
+        "feature": each column of X has its own. A function maps a column's name to a label.
+        "prefix": the part of the name before "__", as `ColumnTransformer` names the levels of a
+        factor.
     new_levels : {"sample", "zero", "refuse"}, default="sample"
-        What is predicted for a level that the fit never saw. "sample": its effect is drawn from the
-        distribution of the levels' effects, whose standard deviation each draw has; each level has
-        a draw of its own, the same in every call. "zero": the effect is zero. "refuse": a
-        ValueError that names the levels. Where a factor was made into columns of zeros and ones
-        before, a row of zeros is a new level if each row of the fit had a one; `factors_` says what
-        was taken for a factor, and why others were not (math/priors.md#new-levels).
+        Predictions for levels that are not in the training data. "sample": the effect is drawn from
+        the distribution of the levels' effects, under the standard deviation of each draw; each
+        level has its own draws, the same in every call. "zero": the effect is zero. "refuse": a
+        ValueError names the levels. If a factor was encoded as columns of zeros and ones, a row of
+        zeros is a new level if each row of the fit had a one; `factors_` lists which groups are
+        factors, and why others are not (math/priors.md#new-levels).
     forgetting_factor : float in (0, 1], default=1.0
         For streams that drift: `partial_fit` multiplies the information of all earlier rows by it
-        before each chunk. The prior is not forgotten. 1 forgets nothing.
+        before each chunk, but not that of the prior. With 1 nothing is forgotten.
     n_chains : int or "auto", default="auto"
         Independent chains. "auto" is 32 where one product of matrices serves all chains of a group
         (HMC, control variates), 16 where steps of HMC are long (4,000 outputs of rows or more), and
@@ -146,8 +146,9 @@ class LinearModel(BayesianEstimator):
         near a normal distribution and at most 128 above 1,000 parameters, and half as many more
         each time, up to 16,384 in all, while R-hat is above its limit or the effective draws of
         bulk or tails are fewer than 400 (Vehtari et al. 2021). It adds none that take more than a
-        minute, and keeps at most what 400 MB hold, with a warning where that is less. A fit that
-        ends short of 400 warns, but not of more than 200 where time is the reason.
+        minute, and keeps at most what 400 MB hold, with a warning if that is less. A fit that ends
+        with fewer than 400 effective draws warns, unless time is the reason and there are more than
+        200.
     burn_in : int or "auto", default="auto"
         Sampler steps before the first kept draw. "auto" is 64 for HMC, or 150 with fewer than 8
         chains in a group, 25 or more for SGFS with control variates, and max(1000, 10 (1 + alpha^2)
@@ -159,8 +160,8 @@ class LinearModel(BayesianEstimator):
     Attributes
     ----------
     factors_ : dict of str to Factor
-        Factors, with their `levels` that have rows; in words, why a group of `prior_groups` that
-        may be one is none.
+        Factors, with their `levels` that have rows; for a group of `prior_groups` that is not a
+        factor but might be, the reason.
     coef_names_ : array of shape (n_features,)
         Names of the coefficients: of the columns of X, and of a factor's levels, ``city[Rome]``.
     coef_, coef_std_ : arrays of shape (n_features,)
@@ -188,21 +189,20 @@ class LinearModel(BayesianEstimator):
         The precisions of each draw; `prior_precision_blocks_` are their geometric means. Those of a
         stream do not depend on the coefficients of the same draw.
     log_loss_path_ : array of shape (n_chunks, 3), of a stream
-        Of the last 10,000 chunks: the log loss of a row before the chunk was learned, in the
-        weighted mean, at the posterior mean; its mean and its standard deviation if the model is
-        right. NaN for the first rows, before which there is only the prior.
+        For the last 10,000 chunks: the weighted mean log loss of the rows at the posterior mean
+        before the chunk was learned, and its mean and standard deviation if the model is right. NaN
+        for the first rows, before which there is only the prior.
     diagnostics_ : dict of str to float
         ``r_hat_max`` and ``r_hat_limit``, above which the fit warns
         (math/diagnostics.md#many-chains). ``r_hat_coef`` under the horseshoe, of the coefficients:
         whether chains agree on which columns matter. ``ess_min`` (bulk), ``ess_tail_min``,
         ``ess_per_pass``. ``sd_error``, the largest relative Monte Carlo error of a standard
-        deviation.
-        ``stein_ratio`` (drawn over wanted variance, averaged over directions; 1 for exact draws of
-        any posterior) and its standard error ``stein_se``. ``mean_shift`` and ``sd_ratio`` with
-        standard errors ``mean_shift_se`` and ``sd_ratio_se``: how far the worst parameter's mean is
-        off, in posterior standard deviations, and its standard deviation drawn over wanted, by
-        gradients of all rows; NaN where these would cost more than a tenth of the fit
-        (math/diagnostics.md#moments-from-gradients). ``accept_rate`` for HMC.
+        deviation. ``stein_ratio`` (drawn over wanted variance, averaged over directions; 1 for
+        exact draws of any posterior) and its standard error ``stein_se``. ``mean_shift`` and
+        ``sd_ratio`` with standard errors ``mean_shift_se`` and ``sd_ratio_se``: the largest error
+        of a posterior mean, in posterior standard deviations, and the worst ratio of a drawn to the
+        right standard deviation, by gradients of all rows; NaN if these would take more than a
+        tenth of the fit (math/diagnostics.md#moments-from-gradients). ``accept_rate`` for HMC.
     """
 
     sampler: Sampler | str | None = None
@@ -519,7 +519,7 @@ class LinearModel(BayesianEstimator):
         groups=False,
         full=False,
     ):
-        """Table of the posterior: one row per coefficient, intercept and sampled noise variance.
+        """Table of the posterior: a row for each coefficient, intercept and sampled noise variance.
 
         Parameters
         ----------
@@ -529,35 +529,37 @@ class LinearModel(BayesianEstimator):
             The steps before this estimator: a StandardScaler, a ColumnTransformer or a Pipeline of
             them, ``pipeline[:-1]``. The table is then in the units before them, intercept included.
             Only steps that shift and stretch each column can be undone; columns of encoders keep
-            their units. Column names come from them where the estimator has none.
+            their units. If the estimator has no column names, they come from these steps.
         reference : label or dict, optional
-            For more than two classes: the class that the others are compared with. Or, by the name
-            of a factor, the level that its others are compared with: their rows are then contrasts
+            For more than two classes, the class with which the others are compared. Or, by the name
+            of a factor, the level with which its others are compared: their rows are then contrasts
             with it, and the intercept is that of the level. By default factors of fewer than five
             levels are compared with their first one, as in the tables of most regressions; with
             ``reference={}`` all levels have rows.
         positive : label, optional
-            Of two classes, the one whose odds coefficients are of; by default ``classes_[1]``.
+            With two classes, the class whose odds the coefficients describe; by default
+            ``classes_[1]``.
         rope : float or (float, float), optional
-            Region of practical equivalence: the coefficients that do not matter. A number is the
-            half width of one around 0, and 0 asks for signs alone. The table then has the posterior
-            probability of it, and the expected share of false discoveries.
+            Region of practical equivalence, in which coefficients are too small to matter. A number
+            is its half width around 0; with 0 only signs count. The table then has its posterior
+            probability, and the expected share of false discoveries.
         most : int, "auto" or None, default="auto"
-            Only so many coefficients, those that matter most first: most surely beyond `rope` on
-            one side, or without that of the largest mean over standard deviation. The rows of other
+            Number of coefficients in the table, sorted by the probability of being beyond `rope` on
+            one side, or without `rope` by the mean over the standard deviation. The rows of other
             parameters follow. None: all coefficients, in the order of the columns. "auto": the
             same, but a factor of more than 50 levels has one row, of the standard deviation of
             their effects, if its precision is sampled and no other column has it. Of several
             classes it has one for each, of the differences that the other rows are.
         groups : bool, default=False
-            A table of the groups of `prior_groups` instead: how far their coefficients spread.
+            Whether to return the spread of the coefficients of each group of `prior_groups`
+            instead.
         full : bool, default=False
-            All columns, and not the main ones alone.
+            Whether to return all columns instead of the main ones.
 
         Returns
         -------
         pandas.DataFrame
-            Its index are the names of the columns of X, "intercept", and "noise_variance" or
+            Its index has the names of the columns of X, "intercept", and "noise_variance" or
             "dispersion". Where X has factors (`categorical_features`), the index has a second
             level, of the levels of a factor: ``table.loc["city"]`` are those of one, and
             ``table.loc[("age", "")]`` is the row of a column of numbers. Without pandas it is a
@@ -607,15 +609,16 @@ class LinearModel(BayesianEstimator):
 
         Notes
         -----
-        With more than two classes, to add one number to the coefficients of all classes changes no
-        probability, so only differences mean something. The rows, with the class as first level of
-        the index, are differences to the mean over the classes, as `coef_` are, or to `reference`.
+        With more than two classes, adding a number to the coefficients of all classes changes no
+        probability, so that only differences have a meaning. The rows, with the class as first
+        level of the index, are differences from the mean over the classes, as in `coef_`, or from
+        `reference`.
 
-        The rows with fdr below 0.05 are a list of which 5 % at most are expected to be wrong, over
-        such coefficients as the prior describes. Under a normal prior none is zero, and next to all
-        are beyond a `rope` that is small beside the standard deviations: the list then has the
-        coefficients whose sign is known, if they have one. Where most columns may do nothing at
-        all, take the horseshoe, and a `rope` of the size that matters.
+        Of the rows with fdr below 0.05 at most 5 % are expected to be wrong, over coefficients such
+        as the prior describes. Under a normal prior none is zero, and nearly all are beyond a
+        `rope` that is small relative to the standard deviations, so that only their signs are
+        uncertain. If most columns may have no effect at all, use the horseshoe, and as `rope` the
+        size of an effect that matters.
 
         Weights of draws (`draw_weights_`) count in every column.
 
@@ -653,35 +656,35 @@ class LinearClassifier(LinearModel, BayesianClassifier):
     @where_it_streams
     @all_or_nothing
     def partial_fit(self, X, y, classes=None, sample_weight=None, offset=None) -> Self:
-        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
+        """Update the posterior with a chunk of rows.
 
-        Rows come in chunks of any size from one row, and in any order. They are kept up to a
-        budget, a sixteenth of `sklearn.get_config()["working_memory"]`: 64 MB by default. The
-        posterior is a normal distribution around the present mean
-        (math/streams.md#streams-as-bayesian-updating). It is found again from the rows that are
-        kept whenever it has moved and is asked for. Beyond the budget the oldest rows are summed up
-        at the present mean, and are kept no longer. A sample of them says what that leaves out:
-        `diagnostics_` then has ``folded_shift``, by how many posterior standard deviations the mean
-        is off in the worst direction, its Monte Carlo error ``folded_shift_se``, and
-        ``folded_variance``, by what share variances are. A ConvergenceWarning names a large shift.
-        It is large where the order of a long stream is not random, or where the truth drifts.
+        The posterior after one chunk is the prior of the next. Chunks may have any size from one
+        row, and come in any order. Rows are kept up to a budget, a sixteenth of
+        `sklearn.get_config()["working_memory"]`: 64 MB by default. The posterior is a normal
+        distribution (math/streams.md#streams-as-bayesian-updating), which is computed again from
+        the kept rows if it has moved and is asked for. Beyond the budget the oldest rows are
+        replaced by a normal approximation at the present mean. `diagnostics_` then has
+        ``folded_shift``, the estimated error of the mean in the worst direction, in posterior
+        standard deviations, its Monte Carlo error ``folded_shift_se``, and ``folded_variance``, the
+        relative error of variances. A large shift, with a ConvergenceWarning, is a sign of a long
+        stream that is not in random order, or drifts.
 
-        Each chunk is judged before it is learned. `log_loss_path_` has its log loss beside what the
-        posterior predicted. Where the truth moves, the posterior mean lags behind, and each chunk
-        would have a smaller log loss if it had gone on where the last ones pulled it:
-        ``diagnostics_["drift"]`` is that slope of the log losses in its standard errors, which is
-        near 0 or below where nothing moves, whether the model is right or not
-        (math/streams.md#drift). A ConvergenceWarning says when it passes 5, or -5 where nothing is
-        forgotten. Rows that are sorted by y drift too. Each kind of warning comes once in a stream,
-        and its figure is in `diagnostics_`.
+        `log_loss_path_` has the log loss of each chunk before it is learned, and its prediction. If
+        the coefficients move, the posterior mean lags behind them, and each chunk would have a
+        smaller log loss if the mean had moved further in the direction of the last ones:
+        ``diagnostics_["drift"]`` is that slope of the log losses in standard errors, which is near
+        0 or below if nothing moves, even if the model is wrong (math/streams.md#drift). A
+        ConvergenceWarning says when it passes 5, or -5 if nothing is forgotten. Rows that are
+        sorted by y drift too. Each kind of warning comes once in a stream, and its figure is in
+        `diagnostics_`.
 
-        Nothing is sampled: `sampler` must be None, and `draws_` are independent draws of the
-        present posterior, made whenever they are asked for. After `fit` it goes on from
-        `posterior_`, as after `compact`, which leaves out the kept rows. Units of columns and y,
-        and a prior precision that is to be learned, are those of all rows so far: of linear
-        regression after each chunk, else each time that rows, or those outside the largest class,
-        have grown by a tenth (math/streams.md#priors-that-depend-on-the-rows). Above 1,000
-        parameters the precision of the posterior is a diagonal.
+        Nothing is sampled: `sampler` must be None, and `draws_` are independent draws from the
+        present posterior, made on demand. After `fit` or `compact` the stream continues from
+        `posterior_`, without the rows of before. Units of columns and y, and a prior precision that
+        is to be learned, are those of all rows so far: of linear regression after each chunk, else
+        each time that rows, or those outside the largest class, have grown by a tenth
+        (math/streams.md#priors-that-depend-on-the-rows). Above 1,000 parameters the precision of
+        the posterior is a diagonal.
 
         Parameters
         ----------
@@ -691,7 +694,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         classes : array-like, required in the first call
             All labels that may occur.
         sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
+            Factor of each row's log likelihood; an integer weight repeats the row.
         offset : array-like of shape (n_rows,) or (n_rows, n_classes), optional
             As in `fit`, in all chunks or in none.
 
@@ -702,7 +705,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible; raised before any update.
+            If data or parameters are invalid; raised before any update.
 
         Examples
         --------
@@ -932,7 +935,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
     def partial_fit(
         self, X, y, sample_weight=None, offset=None, exposure=None, var_weights=None
     ) -> Self:
-        """Update the posterior by a chunk of rows: the posterior of one is the prior of the next.
+        """Update the posterior with a chunk of rows.
 
         The posterior of linear regression is exact up to 1,000 parameters: any chunks in any order
         lead to that of all rows (math/streams.md#streams-as-bayesian-updating). Its `coef_std_` and
@@ -944,7 +947,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         X : array-like or sparse matrix of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
+            Factor of each row's log likelihood; an integer weight repeats the row.
         offset, exposure, var_weights : array-like of shape (n_rows,), optional
             As in `fit`; the first two in all chunks or in none.
 
@@ -955,7 +958,7 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible; raised before any update.
+            If data or parameters are invalid; raised before any update.
         """
         offset = offset_of(offset, exposure, self._family.log_link, X)
         return self._updated_by(X, y, RowMetadata(sample_weight, offset, var_weights))

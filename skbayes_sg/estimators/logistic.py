@@ -9,11 +9,11 @@ from skbayes_sg.models import Softmax
 
 
 class BayesianLogisticRegression(LinearClassifier):
-    """Logistic regression with a posterior instead of a point, sampled from minibatches.
+    """Bayesian logistic regression, which takes the place of `LogisticRegression`.
 
-    It stands where `LogisticRegression` would. In place of one best value `fit` draws some thousand
-    values of the coefficients, each as often as rows and prior make it plausible. `predict_proba`
-    averages over them. `summary` and `predict_interval` say how far they differ.
+    Instead of one best value `fit` draws some thousand values of the coefficients from their
+    posterior. `predict_proba` averages over these draws; `summary` and `predict_interval` return
+    their intervals.
 
     ``p(y = k | x) = softmax(coef x + intercept)_k`` with normal priors. Two classes have one logit;
     K > 2 have K.

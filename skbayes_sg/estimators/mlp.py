@@ -17,14 +17,13 @@ from skbayes_sg.validation import require_choice, require_integer
 
 @dataclass(eq=False, repr=False)
 class BayesianMLPClassifier(MultimodalClassifier):
-    """Neural network with a posterior instead of a point, sampled from minibatches.
+    """Bayesian neural network for classes, which takes the place of `MLPClassifier`.
 
-    It stands where `MLPClassifier` would. `fit` keeps many values of the weights, out of several
-    chains that start apart, and predictions average over them.
+    `fit` keeps many values of the weights, from several chains that start apart, and predictions
+    average over them.
 
     ``p(y = k | x) = softmax(z)_k``, ``z = W_L h + b_L``, ``h = activation(W_l h + b_l)`` layer by
-    layer from x. Priors are independent normals of mean zero. Predictions average over draws of all
-    chains. Scale the columns of X.
+    layer from x. Priors are independent normals of mean zero. Scale the columns of X.
 
     Parameters
     ----------
@@ -77,10 +76,10 @@ class BayesianMLPClassifier(MultimodalClassifier):
     Notes
     -----
     Source: Ahn, Korattikara & Welling 2012, section 5.2; math/networks.md#mlp. The curvature in the
-    samplers is the generalised Gauss-Newton matrix. The posterior has many modes, and most of them
-    predict alike. `diagnostics_` says how far the chains agree; `diagnose` says so for rows of your
-    choice. There is no `predicted_covariance`: the theory is that of a posterior with one Gaussian
-    mode.
+    samplers is the generalised Gauss-Newton matrix. The posterior has many modes, most of which
+    predict alike. `diagnostics_` measures how far the chains agree, and `diagnose` does so for
+    other rows. There is no `predicted_covariance`: the theory is that of a posterior with one
+    Gaussian mode.
 
     Examples
     --------

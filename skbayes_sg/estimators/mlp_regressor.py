@@ -36,10 +36,10 @@ _LEAST = RunLength(burn_in=5000, thin=100)
 
 @dataclass(eq=False, repr=False)
 class BayesianMLPRegressor(Multimodal, BayesianRegressor):
-    """Neural network regression with a posterior instead of a point, sampled from minibatches.
+    """Bayesian neural network for numbers, which takes the place of `MLPRegressor`.
 
-    It stands where `MLPRegressor` would. `fit` keeps many values of the weights and of the noise
-    variance, out of several chains that start apart, and predictions average over them.
+    `fit` keeps many values of the weights and of the noise variance, from several chains that start
+    apart, and predictions average over them.
 
     ``y_k = z_k + noise``, with normal noise of a variance of its own for each response k, and the
     outputs z of a network as in `BayesianMLPClassifier`. `fit` works with y less its mean, over its
@@ -194,8 +194,8 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
     ) -> Self:
         """Move one chain along a stream of data, one step per `batch_size` rows of this chunk.
 
-        See `BayesianMLPClassifier.partial_fit`. The first chunk says what mean and spread of y are,
-        so it must not be tiny.
+        See `BayesianMLPClassifier.partial_fit`. The first chunk determines mean and spread of y, so
+        it must not be tiny.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
             At least two rows.
         y : array-like of shape (n_rows,) or (n_rows, n_responses)
         sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
+            Factor of each row's log likelihood; an integer weight repeats the row.
         n_total : float, optional
             Rows of the population: the scale of the likelihood, the same in every call. By default
             the rows seen so far, this chunk included.
@@ -217,7 +217,7 @@ class BayesianMLPRegressor(Multimodal, BayesianRegressor):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible; raised before any step.
+            If data or parameters are invalid; raised before any step.
         FloatingPointError
             If the chain diverges.
         """

@@ -39,8 +39,8 @@ _CHAINS_OF_STREAM = 8  # one chain keeps as many draws as each of eight of a fit
 class Multimodal(BayesianEstimator):
     """Chains start from independent random points, and are compared by their predictions.
 
-    Weights of hidden units have no meaning of their own: units can change places, and modes differ
-    in other ways too. So R-hat and effective sizes are those of predictive probabilities and of the
+    Single weights of hidden units have no meaning, since units can be permuted and modes differ in
+    other ways too. So R-hat and effective sizes are those of predictive probabilities and of the
     log posterior.
 
     Parameters
@@ -64,16 +64,16 @@ class Multimodal(BayesianEstimator):
         0.01. ``VariationalEM()`` starts from "scale" and learns the precision of each group's
         weights in the sampler; biases keep theirs.
     prior_mean : float or array, default=0.0
-        Mean of the normal prior: one number, or one for each entry of `prior_precision`. Hidden
-        units can change places, so a mean other than 0 is of use where they are told apart.
+        Mean of the normal prior: one number, or one for each entry of `prior_precision`. As hidden
+        units can be permuted, a mean other than 0 is seldom useful.
     temperature : float, optional
-        T: the likelihood counts to the power 1/T, each row as 1/T rows. 1 is Bayes. Any other T is
-        not, and below 1 probabilities are better on curated data (math/networks.md#temperature). By
-        default it is 0.05 with ``sampler=None``. It is 1 if a sampler is given, or a prior is
-        learned.
+        T: the likelihood is raised to the power 1/T, so that each row counts as 1/T rows. Only a T
+        of 1 is the posterior; below it probabilities are better on curated data
+        (math/networks.md#temperature). The default is 0.05, or 1 if a sampler is given or the prior
+        is learned.
     n_chains : int or "auto", default="auto"
-        Independent chains, each from a random point of its own. They find at most as many modes.
-        "auto" is 8 for the default sampler in modes, else 4.
+        Independent chains, each from its own random point, which find at most as many modes. "auto"
+        is 8 for the default sampler in modes, else 4.
     n_draws : int or "auto", default="auto"
         Draws kept per chain. A draw takes 4 bytes per parameter. "auto" is 20 for the default
         sampler at a temperature other than 1, else 50, or fewer so that the draws of all chains
@@ -231,7 +231,7 @@ class Multimodal(BayesianEstimator):
     # -- diagnostics --------------------------------------------------------------------------
 
     def diagnose(self, X, *, offset=None) -> dict[str, float]:
-        """How far the chains agree on predictions for X, for example for held-out rows.
+        """Agreement of the chains on predictions for X, for example for held-out rows.
 
         Predictions are probabilities: of the classes, or in a regression of y below its predictive
         mean less one predictive standard deviation, and plus one.
@@ -262,15 +262,15 @@ class Multimodal(BayesianEstimator):
     def summary(self, level: float = 0.95, *, full: bool = False):
         """Table of the posterior: one row per block of weights or biases.
 
-        A single weight has no meaning of its own, because hidden units can change places. The root
-        mean square of a block is the same then, and it is what the prior is about.
+        A single weight has no meaning, because hidden units can be permuted. The root mean square
+        of a block does not change with that, and is what the prior describes.
 
         Parameters
         ----------
         level : float in (0, 1), default=0.95
             Posterior probability of the intervals.
         full : bool, default=False
-            All columns, and not the main ones alone.
+            Whether to return all columns instead of the main ones.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class Multimodal(BayesianEstimator):
         Raises
         ------
         ValueError
-            If a stream has not drawn yet.
+            If a stream has no draws yet.
         """
         return of_blocks(self, level, full)
 

@@ -59,7 +59,7 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible; raised before any step.
+            If data or parameters are invalid; raised before any step.
         FloatingPointError
             If the chain diverges.
         """

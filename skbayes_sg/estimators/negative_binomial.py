@@ -7,7 +7,7 @@ from skbayes_sg.models import NegativeBinomial
 
 
 class BayesianNegativeBinomialRegressor(LinearRegressor):
-    """Regression of counts that vary more than Poisson's, with a posterior.
+    """Bayesian regression of counts that vary more than Poisson counts.
 
     ``log E[y] = coef . x + intercept`` and ``Var[y] = mu + phi mu^2``. The dispersion phi is
     sampled too, under a weak prior: its logarithm is normal of mean -1 and standard deviation 1.5.
@@ -72,12 +72,11 @@ class BayesianNegativeBinomialRegressor(LinearRegressor):
 
     Notes
     -----
-    Source: Cameron & Trivedi 2013, section 3.3 (NB2); math/models.md#log-links. It stands where
-    NegativeBinomial of statsmodels would. `score` is that of Poisson regression. A weight in
-    `sample_weight` is a repetition of the row, and no exposure: counts over exposures are not
-    negative binomial, and numbers that are not whole are refused. Where rows have exposures, give
-    the counts as y and the logarithm of the exposure as a column of X, whose coefficient
-    `prior_mean` 1 and a large `prior_precision` hold at 1.
+    Source: Cameron & Trivedi 2013, section 3.3 (NB2); math/models.md#log-links. It takes the place
+    of NegativeBinomial of statsmodels. `score` is that of Poisson regression. A weight in
+    `sample_weight` repeats the row, and is no exposure: counts over exposures are not negative
+    binomial, and numbers that are not whole are refused. Give the counts as y, and `exposure` to
+    `fit`.
 
     Examples
     --------

@@ -21,21 +21,21 @@ from skbayes_sg.validation import shown, warn
 class BayesianOrdinalClassifier(LinearClassifier):
     """Classification into ordered classes, such as grades, with a posterior.
 
-    ``log(P(y <= k) / P(y > k)) = threshold_k - coef . x``: one coefficient per column says how it
-    moves the odds of all higher classes against all lower ones (proportional odds). Thresholds are
-    sampled too, in order: the logarithms of their gaps are normal a priori, of mean 0 and standard
-    deviation 2. It stands where OrderedModel of statsmodels would.
+    ``log(P(y <= k) / P(y > k)) = threshold_k - coef . x``: one coefficient per column determines
+    how it changes the odds of all higher classes against all lower ones (proportional odds).
+    Thresholds are sampled too, in order: the logarithms of their gaps are normal a priori, of mean
+    0 and standard deviation 2. It takes the place of OrderedModel of statsmodels.
 
     Parameters
     ----------
     sampler : Sampler, str or None, default=None
     prior_precision : float, array (n_features,), "learned" or VariationalEM, default="learned"
     categories : array-like of shape (n_classes,), optional
-        All labels, from the lowest to the highest, also such that no row has: the prior of the gap
-        between its thresholds decides the small probability of such a class, and a fold of a
-        cross-validation may lack a rare one. By default numbers are in increasing order, and a
-        column of ordered categories, as of pandas, has its own order and all of its levels. Other
-        labels are taken in alphabetical order, with a warning.
+        All labels, from the lowest to the highest. Classes without rows have small probabilities,
+        given by the prior of the gap between their thresholds, so that a fold of a cross-validation
+        may lack a rare class. By default numbers are in increasing order, and ordered categories,
+        as of pandas, have their own order and all of their levels. Other labels are sorted
+        alphabetically, with a warning.
     intercept_precision : float, default=0.01
         Prior precision of the middle threshold, the lower one of two, where columns have their
         means. Under a learned `prior_precision` its prior mean is that of the share of the classes
@@ -154,8 +154,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible, or if orders contradict each other; raised before
-            any update.
+            If data or parameters are invalid, or if orders contradict each other; raised before any
+            update.
         """
         of_y, of_classes = ordered_levels(y), ordered_levels(classes)
         # the order of the first chunk is kept, and another one is refused

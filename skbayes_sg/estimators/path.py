@@ -96,8 +96,8 @@ def hyperparameter_path(
     Warns
     -----
     ConvergenceWarning
-        What the fits warn of. One warning speaks for all of constant SGD's, and says how many times
-        ``em_precisions`` it learned.
+        What the fits warn of. Those of constant SGD are one warning, with the ratio of its
+        precisions to ``em_precisions``.
 
     Notes
     -----

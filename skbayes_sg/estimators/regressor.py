@@ -117,7 +117,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             at a time. Rows may be on disk or on workers, as in `BayesianLogisticRegression`.
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
-            Factor of each row's log likelihood; an integer weight is a repetition.
+            Factor of each row's log likelihood; an integer weight repeats the row.
         offset : array-like of shape (n_rows,), optional
             Known part of the linear predictor, whose coefficient is 1. Predictions need it too.
         exposure : array-like of shape (n_rows,), optional
@@ -134,7 +134,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are impossible; raised before any sampling.
+            If data or parameters are invalid; raised before any sampling.
         FloatingPointError
             If a chain diverges.
         """
@@ -198,7 +198,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         X : array-like or sparse matrix of shape (n_rows, n_features)
         return_std : bool, default=False
         offset, exposure : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
 
         Returns
         -------
@@ -245,7 +245,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
             "observation": of a new y, noise and all. "mean": of the mean of y, the credible
             interval of the line.
         offset, exposure : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
 
         Returns
         -------
@@ -277,7 +277,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         kind : {"observation", "mean"}, default="observation"
             As in `predict_interval`.
         offset, exposure : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
 
         Returns
         -------
@@ -310,7 +310,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     def predict_draws(
         self, X, kind: str = "observation", *, random_state: Any = 0, offset=None, exposure=None
     ) -> NDArray:
-        """Draws of what is predicted, one for each draw of the posterior.
+        """Draws of predictions, one for each draw of the posterior.
 
         Parameters
         ----------
@@ -320,12 +320,12 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         random_state : int or Generator, default=0
             Seed of new observations.
         offset, exposure : float or array-like of shape (n_rows,), optional
-            As in `fit`; one number is that of all rows.
+            As in `fit`; a single number applies to all rows.
 
         Returns
         -------
         array of shape (draws, n_rows), or (draws, n_rows, n_responses) if y had several columns
-            In the order of `draws_`, chain by chain. All count alike: where `draw_weights_`
+            In the order of `draws_`, chain by chain. All have equal weights: where `draw_weights_`
             differ, draws are repeated and left out in proportion to them. A number takes 8 bytes,
             and 4 of float32 rows.
 

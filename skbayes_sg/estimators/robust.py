@@ -31,7 +31,7 @@ class BayesianRobustRegressor(LinearRegressor):
 
     ``y = coef . x + intercept + scale t``. The degrees of freedom of t are sampled: where they are
     few, rows far from the line weigh little, and where the noise is normal, they are many and the
-    line is that of linear regression. It stands where `HuberRegressor` would.
+    line is that of linear regression. It takes the place of `HuberRegressor`.
 
     Parameters
     ----------

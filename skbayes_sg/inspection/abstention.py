@@ -29,11 +29,11 @@ class AbstentionDisplay:
     wrong : bool array of shape (n_rows,)
         Whether the predicted class of each row is wrong.
     uncertainty : array of shape (n_rows,)
-        On rows with larger values the classifier abstains first.
+        The classifier abstains first on the rows with the largest values.
     name : str, optional
-        Stands in the legend.
+        Label in the legend.
     sample_weight : array of shape (n_rows,), optional
-        An integer weight is a repetition. Rows of weight 0 are left out.
+        An integer weight repeats the row. Rows of weight 0 are left out.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class AbstentionDisplay:
         ax: Any = None,
         **kwargs: Any,
     ) -> AbstentionDisplay:
-        """Draw the curve of a fitted classifier on rows it has not seen.
+        """Draw the curve of a fitted classifier for new rows.
 
         It abstains first where the probability of the predicted class is smallest.
 
@@ -102,7 +102,7 @@ class AbstentionDisplay:
         X : array-like or sparse matrix of shape (n_rows, n_features)
         y : array-like of shape (n_rows,)
         sample_weight : array-like of shape (n_rows,), optional
-            An integer weight is a repetition.
+            An integer weight repeats the row.
         name : str, optional
             By default the name of the estimator's class.
         ax : matplotlib Axes, optional
@@ -149,9 +149,9 @@ class AbstentionDisplay:
         classes : array-like of shape (n_classes,), optional
             The label of each column. By default the labels in `y_true`, sorted.
         sample_weight : array-like of shape (n_rows,), optional
-            An integer weight is a repetition.
+            An integer weight repeats the row.
         name : str, optional
-            Stands in the legend.
+            Label in the legend.
         ax : matplotlib Axes, optional
         **kwargs
             For ``Axes.plot``.

@@ -32,8 +32,8 @@ class CoefficientsDisplay:
     """Posterior mean and two central intervals of each coefficient: a forest plot.
 
     The thick bar is the interval of 50 %, the thin one that of 95 %. A line marks no effect. More
-    than two classes have a panel each. Their coefficients are drawn as differences to the mean over
-    all classes, because one number added to those of all classes changes no probability.
+    than two classes have a panel each. Their coefficients are drawn as differences from the mean
+    over all classes, because adding a number to those of all classes changes no probability.
 
     Use `from_estimator`.
 
@@ -50,7 +50,7 @@ class CoefficientsDisplay:
     odds_ratio : bool, default=False
         Write odds ratios, the exponentials of the coefficients, on a logarithmic axis.
     factors : sequence of str, default=()
-        What each feature belongs to; those of one factor stand together below its name.
+        The factor of each feature; those of one factor are drawn together below its name.
 
     Attributes
     ----------
@@ -108,30 +108,30 @@ class CoefficientsDisplay:
         Parameters
         ----------
         estimator : fitted estimator with ``coef_``, or a Pipeline that ends in one
-            In a Pipeline the features are those that its last step sees, in their units.
+            In a Pipeline the features are those of its last step, in their units.
         X : array-like of shape (n_rows, n_features), optional
             Rows, as the estimator or Pipeline is given them, for ``per="sd"``.
         features : str, int or list of them, optional
-            Columns by name or position, of which alone coefficients are drawn; the name of a factor
-            stands for all of its levels. By default all.
+            Columns to draw, by name or position; the name of a factor selects all of its levels. By
+            default all.
         per : {"unit", "sd"} or dict, default="unit"
-            Effects of one unit of a feature, or of its standard deviation among the rows of X,
-            which makes features of different units comparable; of a feature of two values, such as
-            a level, of the step from one to the other. ``{"age": 10}`` has the units of some
+            Effects per unit of a feature, or per standard deviation among the rows of X, which
+            makes features of different units comparable; for a feature of two values, such as a
+            level, "sd" is the step from one to the other. ``{"age": 10}`` sets the units of some
             features, by name or position; all others keep theirs.
         by : callable or sequence of str, optional
-            What each feature belongs to, such as the factor that a level is of: a function of its
-            name, or a label for each. Features of one label stand together below it; those that
-            are their own label stand alone, before them. By default levels of a factor that X has
-            had as one column (`factors_`) stand below its name.
+            The group of each feature, such as the factor of a level: a function of its name, or a
+            label for each. Features with the same label are drawn together below it; those that are
+            their own label come first. By default the levels of a factor (`factors_`) are drawn
+            below its name.
         classes : array-like of labels, optional
-            Which classes have a panel, of more than two. By default all.
+            With more than two classes, those that have a panel. By default all.
         positive : label, optional
-            Of two classes, the one whose odds coefficients are of; by default ``classes_[1]``.
+            With two classes, the class whose odds the coefficients describe; by default
+            ``classes_[1]``.
         max_features : int or None, default=30
-            Features are sorted by the absolute value of their mean over their standard deviation
-            (its largest over the classes), from the top, and of more than these the first are
-            drawn.
+            Number of features to draw. They are sorted from the top by the absolute value of their
+            mean over their standard deviation (the largest over the classes).
         odds_ratio : bool, default=False
             Write odds ratios, on a logarithmic axis. The points are exponentials of the means.
         ax : matplotlib Axes, or array of them for several classes, optional

@@ -54,10 +54,10 @@ def average_effects(
 ):
     """Average effect of each feature on predictions, with posterior intervals.
 
-    Predictions are the probability of ``classes_[1]``, or of each of more than two classes, and the
-    expected response of a regression, which is the share of successes where y are out of trials.
-    Under each draw of the posterior predictions are averaged
-    over the rows of X and compared; the table has the posterior of the comparison.
+    Predictions are the probability of ``classes_[1]``, or of each of more than two classes, or the
+    expected response of a regression, in binomial regression the share of successes. Under each
+    draw of the posterior predictions are averaged over the rows of X and compared; the table
+    summarises the posterior of the comparison.
 
     Parameters
     ----------
@@ -66,56 +66,57 @@ def average_effects(
     X : array-like of shape (n_rows, n_features)
         Rows over which effects are averaged, as the model is given them.
     features : str, int or list of them, optional
-        Columns of X by name or number; by default all, and of a data frame those of numbers for
-        derivatives.
+        Columns of X by name or number. By default all; for derivatives, the columns of numbers of a
+        data frame.
     kind : {"auto", "derivative", "difference"}, default="auto"
         "derivative": change of the prediction per unit of the column, at its values in X.
-        "difference": of a column of two values the prediction at the larger against that at the
-        smaller, for all rows; of other numbers that of one unit more; of words and categories each
-        against the reference. "auto": differences of words, categories, numbers of two values, and
-        whole numbers of at most ten values; derivatives of other numbers.
+        "difference": for a column of two values, the prediction at the larger one against that at
+        the smaller, for all rows; for other numbers, that for one unit more; for words and
+        categories, each against the reference. "auto": differences of words, categories, numbers of
+        two values, and whole numbers of at most ten values; derivatives of other numbers.
     scale : {"difference", "ratio", "odds_ratio"}, default="difference"
         How averages of predictions are compared: one less the other, one over the other (of counts
         a rate ratio, of probabilities a risk ratio), or the odds of one over those of the other.
         Ratios of a derivative are per unit of the column.
     reference : dict, optional
-        By column, the level that others are compared with. By default it is the first category
-        that occurs of an Enum or of pandas' categories, else the first in alphabetical order.
-        Numbers whose reference is given are compared value by value.
+        For each column, the level with which others are compared. By default it is the first
+        category that occurs in an Enum or in pandas' categories, else the first in alphabetical
+        order. Numbers with a reference are compared value by value.
     by : str or array-like of shape (n_rows,), optional
-        A column of X, or what rows belong to: effects are averages over the rows of each value.
+        A column of X, or the group of each row: effects are averaged separately over the rows of
+        each value.
     positive : label, optional
-        Of two classes, the one whose probability is compared.
+        With two classes, the class whose probability is compared.
     level : float in (0, 1), default=0.95
         Posterior probability of the intervals.
     rope : float or (float, float), optional
         Region of practical equivalence, as in `summary`; a number is its half width around no
-        effect, which is 0, and of ratios 1.
+        effect: 0, or 1 for ratios.
     full : bool, default=False
-        All columns of `summary`, and not the main ones alone.
+        Whether to return all columns of `summary` instead of the main ones.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows in averages.
     offset, exposure : float or array-like, optional
         As in `predict`; needed where the fit had one.
     n_draws : int, "auto" or None, default="auto"
-        How many draws of the posterior, evenly spaced. "auto": as many as there are effective ones
-        (``diagnostics_["ess_min"]`` or ``["ess_tail_min"]``), and at least 400; all of a default
-        fit, whose draws have their small errors together (math/matched.md). None: all.
+        How many draws of the posterior, evenly spaced. "auto": the number of effective draws
+        (``diagnostics_["ess_min"]`` or ``["ess_tail_min"]``), but at least 400; for a default fit,
+        whose draws are matched to their gradients, all (math/matched.md). None: all.
 
     Returns
     -------
     pandas.DataFrame
         A row for each comparison, for each value of `by`, and for each of more than two classes,
         with the columns of `summary`. Without pandas, a Bunch of arrays. ``attrs["quantity"]``,
-        which is the name of the columns too, says what is compared, and of which class.
-        ``attrs["reference of city"]`` is the level that other cities are compared with, and
-        ``attrs["rows left out of age"]`` how many rows the effect of age is no average over.
+        also the name of the columns, is the quantity that is compared, and its class.
+        ``attrs["reference of city"]`` is the level with which other cities are compared, and
+        ``attrs["rows left out of age"]`` the number of rows that are left out of the effect of age.
 
     Warns
     -----
     UserWarning
-        If rows are left out, as the cell that would have to move is missing. If a column of X is
-        the product of one that moves and another, made by hand: it stays as it is.
+        If rows are left out because the cell to be changed is missing. If a column of X is the
+        product of the changed column and another: it stays fixed.
 
     Raises
     ------
@@ -128,12 +129,12 @@ def average_effects(
     Notes
     -----
     X may have missing cells (NaN, None, NA, NaT or null) where the steps of a Pipeline impute them.
-    Values to compare are those of the cells that are there. All rows count in the comparison of two
-    values, which takes the place of what the cell was. A step up or down has no meaning from a cell
-    that is missing: such rows are left out of the effect of this column.
+    The values to compare are those of the cells that are not missing. A comparison of two values
+    uses all rows, since it replaces their cells. A step from a missing cell has no meaning: such
+    rows are left out of the effect of this column.
 
-    Odds are those of average probabilities. `summary` has the odds ratio of one row, all other
-    columns of it being equal, which is further from 1.
+    Odds are those of average probabilities. The odds ratio in `summary` is that of a single row,
+    with all other columns fixed, and is further from 1.
 
     The Monte Carlo error of an effect is at most about its standard deviation over the root of the
     number of draws; ``mcse_mean`` of the `full` table has it.
@@ -208,21 +209,20 @@ def contrast(
     X_a, X_b : array-like of shape (n_rows, n_features)
         Two profiles: a row each, or many rows, whose predictions are averaged under each draw.
     scale : {"difference", "ratio", "odds_ratio"}, default="difference"
-        The average of `X_a` less that of `X_b`, or over it, or the odds of one over those of the
-        other.
+        The average of `X_a` minus that of `X_b`, their ratio, or the ratio of their odds.
     positive : label, optional
-        Of two classes, the one whose probability is compared.
+        With two classes, the class whose probability is compared.
     level : float in (0, 1), default=0.95
         Posterior probability of the intervals.
     rope : float or (float, float), optional
         Region of practical equivalence, as in `summary`; a number is its half width around no
-        effect, which is 0, and of ratios 1.
+        effect: 0, or 1 for ratios.
     full : bool, default=False
-        All columns of `summary`, and not the main ones alone.
+        Whether to return all columns of `summary` instead of the main ones.
     sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows in averages, of both alike.
+        Weights of the rows in averages, the same for both.
     offset, exposure : float or array-like, optional
-        As in `predict`, of both alike.
+        As in `predict`, the same for both.
     n_draws : int, "auto" or None, default="auto"
         How many draws, as in `average_effects`.
 

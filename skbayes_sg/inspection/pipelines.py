@@ -26,7 +26,7 @@ def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> N
         Rows as `model` takes them.
     level : float in (0, 1), default=0.95
     **given
-        What else the method takes, such as `kind`, `offset`, `exposure` or `trials`.
+        Further parameters of the method, such as `kind`, `offset`, `exposure` or `trials`.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def predict_interval(model: Any, X: Any, level: float = 0.95, **given: Any) -> N
     Raises
     ------
     ValueError
-        If the last step has no such method, or refuses what is given.
+        If the last step has no such method, or refuses a parameter.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def predict_quantiles(model: Any, X: Any, levels: ArrayLike, **given: Any) -> ND
     levels : array-like of shape (n_levels,)
         Probabilities between 0 and 1.
     **given
-        What else the method takes, such as `kind`, `offset`, `exposure` or `trials`.
+        Further parameters of the method, such as `kind`, `offset`, `exposure` or `trials`.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def predict_quantiles(model: Any, X: Any, levels: ArrayLike, **given: Any) -> ND
     Raises
     ------
     ValueError
-        If the last step has no such method, or refuses what is given.
+        If the last step has no such method, or refuses a parameter.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def predict_draws(model: Any, X: Any, **given: Any) -> NDArray:
     X : array-like of shape (n_rows, n_features)
         Rows as `model` takes them.
     **given
-        What else the method takes, such as `kind`, `random_state`, `offset` or `exposure`.
+        Further parameters of the method, such as `kind`, `random_state`, `offset` or `exposure`.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def predict_draws(model: Any, X: Any, **given: Any) -> NDArray:
     Raises
     ------
     ValueError
-        If the last step has no such method, or refuses what is given.
+        If the last step has no such method, or refuses a parameter.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def predict_draws(model: Any, X: Any, **given: Any) -> NDArray:
 
 
 def summary(model: Any, **given: Any):
-    """The table of the posterior of a Pipeline in the units of its columns.
+    """Table of the posterior of a Pipeline in the units of its columns.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def summary(model: Any, **given: Any):
     ------
     ValueError
         If the steps before the last do more than shift and stretch columns, or encode them:
-        ``model[-1].summary()`` has the units behind them.
+        ``model[-1].summary()`` is in the units after them.
 
     Examples
     --------

@@ -20,10 +20,10 @@ _LATEX = str.maketrans(
 
 
 def rounded(table: Any):
-    """A table of posterior figures with as many digits as the posterior knows, as text.
+    """A table of posterior figures as text, with as many digits as the posterior determines.
 
-    A mean and its interval have two digits of the standard deviation, and odds and rate ratios two
-    of that of their logarithm, times each. The two ends of an interval share a cell.
+    A mean and its interval are rounded to two digits of the standard deviation, and odds and rate
+    ratios likewise by the relative standard deviation. Both ends of an interval are in one cell.
 
     Parameters
     ----------

@@ -17,8 +17,8 @@ from skbayes_sg.inspection.names import names_of_inputs
 class PriorPrecisionDisplay:
     """Learned prior precisions, on a logarithmic scale (needs the extra ``plot``).
 
-    `from_estimator` draws the way to them over the updates of one fit. `from_hyperparameter_path`
-    draws the validation loss over given precisions, and the points that variational EM finds.
+    `from_estimator` draws their path over the updates of one fit. `from_hyperparameter_path` draws
+    the validation loss over given precisions, and the points that variational EM finds.
 
     Up to ten precisions have a name, in the order in which their lines end. Of more, the ten
     smallest have one, those of the largest coefficients, and the others are grey. The names stand
@@ -86,7 +86,7 @@ class PriorPrecisionDisplay:
 
     @classmethod
     def from_hyperparameter_path(cls, result: Bunch, *, ax=None) -> PriorPrecisionDisplay:
-        """Draw what `hyperparameter_path` found: loss over precisions, and both learned points.
+        """Draw the result of `hyperparameter_path`: loss over precisions, and both learned points.
 
         A circle is what the estimator's own sampler learned, a cross what constant SGD learned. A
         cross within the circle means that they agree. With several blocks there is one mark for

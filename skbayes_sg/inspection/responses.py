@@ -164,7 +164,7 @@ def prediction_summary(
     exposure: ArrayLike | None = None,
     trials: ArrayLike | None = None,
 ):
-    """Posterior of the expected response of each row, with intervals.
+    """Predictions for each row: the posterior of the expected response, with intervals.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def prediction_summary(
     level : float in (0, 1), default=0.95
         Posterior probability of the intervals.
     full : bool, default=False
-        All columns of `summary`, and not the main ones alone.
+        Whether to return all columns of `summary` instead of the main ones.
     offset, exposure, trials : float or array-like of shape (n_rows,), optional
         As in `predict`.
 
@@ -186,11 +186,11 @@ def prediction_summary(
         classes or one response. Without pandas, a Bunch of arrays.
 
         - ``mean``, ``sd``, ``eti95_lb``, ``eti95_ub``: of the probability of ``classes_[1]``, or of
-          each of more than two classes, and of the expected response of a regression. They are the
-          uncertainty of the line.
-        - ``obs_eti95_lb``, ``obs_eti95_ub``: of regressions, ends of an interval that holds a new
-          observation, noise and all: `predict_interval`. Not of shares of successes, which become
-          numbers by `trials`.
+          each of more than two classes, and of the expected response of a regression. They do not
+          include the noise of observations.
+        - ``obs_eti95_lb``, ``obs_eti95_ub``: of regressions, ends of an interval for a new
+          observation, noise included, as in `predict_interval`; in binomial regression only with
+          `trials`.
         - if `full`: ``hdi95_lb``, ``hdi95_ub``, ``ess_bulk``, ``ess_tail``, ``r_hat``,
           ``mcse_mean`` and ``mcse_sd`` as in `summary`.
 

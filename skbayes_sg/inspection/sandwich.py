@@ -41,10 +41,10 @@ def sandwich_summary(
 ):
     """Coefficients with standard deviations that hold where the distribution of y is wrong.
 
-    Intervals of a posterior take the model at its word: that counts vary as Poisson counts do, that
-    noise has one variance, that rows are independent. If the mean of y is modelled well and the
-    rest is not, the posterior mean is still near the right coefficients, and by how much it misses
-    them can be read off the rows themselves: the spread of their scores.
+    Intervals of a posterior assume that the model is right: that counts vary as Poisson counts do,
+    that noise has one variance, that rows are independent. If only the mean of y is modelled well,
+    the posterior mean is still near the right coefficients, and its error can be estimated from the
+    spread of the rows' scores.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def sandwich_summary(
     y : array-like of shape (n_rows,)
     groups : array-like of shape (n_rows,), or the name of a column of X, optional
         Rows of one group may depend on each other, as visits of a patient do; groups are
-        independent. By default each row is one.
+        independent. By default each row is a group.
     level : float in (0, 1), default=0.95
         Probability of the intervals.
     scaler, reference : optional
@@ -89,11 +89,11 @@ def sandwich_summary(
     The covariance is ``H^-1 (M + P) H^-1`` at the posterior mean. H is minus the Hessian of the log
     posterior, P is the precision of the prior, under the geometric mean of precisions that were
     sampled, and M the sum of the outer products of the rows' scores, or of the sums of scores over
-    groups (math/models.md#sandwich-covariance). Where the model is right, M is in the mean
-    what H has of the rows, and the covariance is H^-1, that of the posterior.
+    groups (math/models.md#sandwich-covariance). If the model is right, M is on average the part of
+    H due to the rows, and the covariance is that of the posterior, H^-1.
 
     There is no correction for few groups: with fewer than about forty, standard deviations are too
-    small. The covariance is one of coefficients alone, and says nothing of predictive intervals.
+    small. The covariance is that of coefficients, and does not apply to predictive intervals.
 
     Examples
     --------

@@ -33,8 +33,8 @@ def prior_sensitivity(
 
     The posterior is compared with those in proportion to ``prior^alpha likelihood`` and to
     ``prior likelihood^alpha``, for alpha a little below and above 1. A posterior that the rows
-    decide changes with the likelihood alone. A learned precision has a prior too, whose power is
-    changed by itself.
+    determine changes with the likelihood only. The power of the prior of a learned precision is
+    changed separately.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def prior_sensitivity(
           the prior or the hyperprior, are above a limit, "potential strong prior or weak
           likelihood" where one of the latter is and the likelihood's is not, and "-" elsewhere.
 
-        ``attrs`` has the limit of each column: 0.05, or where more parameters make the values less
-        certain what chance alone exceeds once in a thousand.
+        ``attrs`` has the limit of each column: 0.05, or if many parameters make the values less
+        certain the value that chance exceeds once in a thousand.
 
     Raises
     ------
@@ -86,13 +86,13 @@ def prior_sensitivity(
     it says how much a coefficient depends on being pooled with the others, towards the prior mean.
     With lambda integrated out, coefficients theta (K,) about 0 have about the density
     ``(theta . theta)^(-alpha K / 2)``, whose pull towards 0 is in proportion to alpha, so what a
-    power of 2 does is what a precision of twice the learned one would do. ``hyperprior`` asks
-    another question, whether the assumptions about lambda matter; they hardly do where the rows
-    know it.
+    power of 2 does is what a precision of twice the learned one would do. ``hyperprior`` measures
+    whether the assumptions about lambda matter, as they hardly do if the rows determine it.
 
     Chance moves a value by about a third of the standard deviation of the log density over the root
     of the number of independent draws. The log prior of K parameters has one of about the root of
-    ``K / 2``. So of hundreds of parameters small values say nothing, unless `n_draws` is raised.
+    ``K / 2``. So with hundreds of parameters small values have no meaning, unless `n_draws` is
+    raised.
 
     Examples
     --------

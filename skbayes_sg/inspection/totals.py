@@ -46,7 +46,7 @@ def totals(
     X : array-like of shape (n_rows, n_features)
         Rows as the model is given them.
     by : array-like of shape (n_rows,), or the name of a column of X, optional
-        What rows belong to; each value has a sum. By default there is one sum of all rows.
+        The group of each row; each group has a sum. By default there is one sum of all rows.
     kind : {"observation", "mean"}, default="observation"
         "observation": of new observations, whose noise partly cancels in a sum. "mean": of their
         means, whose uncertainty does not, as the rows share the parameters.
@@ -72,8 +72,8 @@ def totals(
     Notes
     -----
     An interval of a sum is not the sum of intervals. Under each draw the predictions of all rows
-    are added up, so that what the rows share, the parameters, does not cancel, and what is each
-    row's own does.
+    are added up, so that the noise of single rows partly cancels and the uncertainty of the
+    parameters, which all rows share, does not.
 
     Given a draw, the new observations of rows are independent, so that cumulants of their sum are
     sums of theirs. A sum is drawn at once, with its first three cumulants, where the fourth

@@ -25,9 +25,9 @@ _FACES, _EDGES = ("white", "black", "0.6"), ("black", "white", "black")
 
 @dataclass(eq=False, repr=False)
 class UncertaintyDisplay:
-    """Uncertainty of predictions by cause, over two features, with the data on top.
+    """Aleatoric and epistemic uncertainty of predictions over two features, with the data.
 
-    All other features stand still. Aleatoric uncertainty remains with any number of rows. Epistemic
+    All other features are fixed. Aleatoric uncertainty remains with any number of rows. Epistemic
     uncertainty comes from the parameters, and grows away from the data. The total is their sum, in
     nats. Each panel has its own scale of colours.
 
@@ -99,16 +99,16 @@ class UncertaintyDisplay:
         ----------
         estimator : fitted classifier of this package, or a Pipeline that ends in one
         X : array-like of shape (n_rows, n_features), at least two features
-            The data that are drawn on top. They also give the slice: its range, and the values of
-            the other features, which are at their mean over X, and at their most frequent value
-            where they are no numbers. Rows in which one of the two cells is missing are not drawn,
-            with a warning.
+            The data that are drawn on top. They also determine the range of the slice and the
+            values of the other features: their means over X, or their most frequent values if they
+            are not numbers. Rows in which one of the two cells is missing are not drawn, with a
+            warning.
         features : two names or positions of columns of X, default=(0, 1)
         y : array-like of shape (n_rows,), optional
             Labels of X, for the markers.
         sample_weight : array-like of shape (n_rows,), optional
-            For the means and most frequent values of the other features; an integer weight is a
-            repetition.
+            For the means and most frequent values of the other features; an integer weight repeats
+            the row.
         kinds : one or several of "total", "epistemic", "aleatoric", default=all
         grid_resolution : int, default=50
             Points of the grid in each direction.
