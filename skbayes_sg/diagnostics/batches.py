@@ -1,7 +1,7 @@
 """Monte Carlo errors of draws that were moved together to known moments.
 
 Their spread does not tell what is left of the errors. Batches of them do, each of which is asked
-what it alone would say of a quantity (math/matched.md#errors-that-are-left).
+what it alone would say of a quantity (math/matched.md#remaining-errors).
 """
 
 from __future__ import annotations

@@ -592,7 +592,7 @@ class LinearModel(BayesianEstimator):
               ``diagnostics_["r_hat_limit"]``: 1.05, or more for many chains.
             - ``mcse_mean``, ``mcse_sd``: Monte Carlo errors of ``mean`` and ``sd``, many times
               smaller than `ess_bulk` tells where draws were matched to their gradients
-              (math/matched.md#errors-that-are-left).
+              (math/matched.md#remaining-errors).
 
             Of groups, the numbers are those of the root mean square of their coefficients' prior
             standard deviations, in the units of X: of a factor's levels, the standard deviation of
