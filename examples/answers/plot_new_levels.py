@@ -109,11 +109,11 @@ plt.show()
 # %%
 # A new school
 # ------------
-# Any name that the fit never saw is a new school. That it is new does not mean
-# that it is average: its intercept and its slope are drawn from the
-# distributions of all schools, whose standard deviations the fit has sampled.
-# The prediction is that of an average school, and the interval is wide. With
-# ``new_levels="zero"`` the school would be taken for an average one.
+# Any name that is not in the training data is a new school. It need not be an
+# average one: its intercept and its slope are drawn from the distributions of
+# all schools, whose standard deviations the fit has sampled. The prediction is
+# that of an average school, and the interval is wide. ``new_levels="zero"``
+# would treat the school as an average one.
 
 rows = pd.DataFrame({"school": "new", "hours": np.linspace(-4, 4, 41)})
 mean = model.predict(rows)

@@ -3,8 +3,8 @@ Counts in groups for an ecologist
 =================================
 
 Ticks were counted on chicks of 80 broods. Broods differ, and most chicks have
-few ticks. How many does a chick have at another altitude, and how many may one
-of a brood have that nobody has seen?
+few ticks. How many does a chick have at another altitude, and how many may a
+chick of a new brood have?
 """
 
 import numpy as np
@@ -51,8 +51,8 @@ print(
 )
 
 # %%
-# A brood that nobody has seen
-# ----------------------------
+# A new brood
+# -----------
 
 grid = pd.DataFrame({"altitude": np.linspace(-2, 2, 41), "brood": "new"})
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
