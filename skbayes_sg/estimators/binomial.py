@@ -56,8 +56,9 @@ class BayesianBinomialRegressor(LinearRegressor):
         normal of mean -3 and standard deviation 2.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
-        Prior precision of the intercept: a standard deviation of 10 logits. Under a learned
-        `prior_precision` its mean is the logit of the share of successes.
+        Prior precision of the intercept, where columns have their means: a standard deviation
+        of 10 logits. Under a learned `prior_precision` its mean is the logit of the share of
+        successes.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional

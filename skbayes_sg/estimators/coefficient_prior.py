@@ -54,8 +54,8 @@ def prior_of(
         _require_alone(estimator)
         return estimator.prior.prior_of(model, estimator, classes, data, streaming)
 
-    # The mean of every parameter: 0 for intercepts and the log noise variance. Under a learned
-    # precision the intercept of a regression has that of y.
+    # The mean of every parameter: that of coefficients is given, and it is 0 for the log noise
+    # variance.
     shape = model.shapes["coef"]
     if estimator._design is not None and mean.shape[-1:] == (estimator.n_features_in_,):
         mean = estimator._design.spread(mean)
@@ -68,12 +68,24 @@ def prior_of(
     of_coef = np.broadcast_to(mean, shape).ravel()
     mean = np.append(of_coef, np.zeros(model.dim - len(of_coef)))
     mean[model.dim - len(model.own) :] = model.own_mean
-    if with_intercept and em is not None:
-        rows = data.sample
-        guess = model.guess(rows.y, rows.weight, rows.known)[0]
-        model.unpack(mean)["intercept"][:] = model.unpack(guess)["intercept"]
+    # Intercepts have their prior at the means of the columns, where they are independent of the
+    # coefficients, whatever the columns' zeros are: at the zero of a column of years it would be a
+    # prior of the slope. Its mean is 0, and that of y in regression under a learned precision.
+    # Above 1,000 parameters, which have no matrix, the prior is at zero.
+    n_own = len(model.own)
+    units: dict[str, Any] = {"n_others": n_own} if n_own else {}
+    if with_intercept:
+        of_intercepts = model.unpack(mean)["intercept"]
+        if em is not None:
+            rows = data.sample
+            guess = model.guess(rows.y, rows.weight, rows.known)[0]
+            of_intercepts[:] = model.unpack(guess)["intercept"]
+        if has_matrix(model.dim):
+            units["centre"] = of_columns(data).mean
+            of_intercepts -= of_coef.reshape(shape) @ units["centre"]
     if em is None:
-        return model.prior(_precision(estimator, model, _given_precision(estimator, model)), mean)
+        precision = _precision(estimator, model, _given_precision(estimator, model))
+        return model.prior(precision, mean, **units)
 
     # Units of the coefficients, and the first precision to learn from.
     columns, design = of_columns(data), estimator._design
@@ -118,15 +130,8 @@ def prior_of(
         flat = np.ones(len(first), bool)
         flat[[column for columns in em.groups.values() for column in columns]] = False
         first[flat] = estimator.intercept_precision  # as that of intercepts: nearly none
-    # Intercepts have their prior at the means of the columns, where they are independent of the
-    # coefficients, whatever the columns' zeros are. Above 1,000 parameters, which have no matrix,
-    # the priors are at zero.
-    n_outputs, n_own = shape[0], len(model.own)
-    intercepts = n_outputs * with_intercept
-    of_each = np.append(np.tile(square, n_outputs), np.ones(intercepts + n_own))
-    units: dict[str, Any] = {"unit": of_each} | ({"n_others": n_own} if n_own else {})
-    if intercepts and has_matrix(model.dim):
-        units["centre"] = columns.mean
+    rest = n_own + shape[0] * with_intercept
+    units["unit"] = np.append(np.tile(square, shape[0]), np.ones(rest))
     return model.prior(_precision(estimator, model, first * square), mean, **units)
 
 

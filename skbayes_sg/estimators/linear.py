@@ -72,9 +72,9 @@ class BayesianLinearRegression(LinearRegressor):
         none does. A pair is used as it is.
     fit_intercept : bool, default=True
     intercept_precision : float, default=1e-6
-        As `prior_precision`, for the intercept. Where the noise variance is sampled, the default is
-        a standard deviation of 1,000 noise standard deviations. Under a learned `prior_precision`
-        the mean of this prior is that of y.
+        As `prior_precision`, for the intercept where columns have their means. If the noise
+        variance is sampled, the default is a standard deviation of 1,000 noise standard deviations.
+        Under a learned `prior_precision` the mean of this prior is that of y.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
@@ -194,7 +194,7 @@ class BayesianLinearRegression(LinearRegressor):
             return prior
         if streaming:
             return prior.determined_by(0.0, 0.0)
-        n_rows, information = information_of(data, self.fit_intercept)
+        n_rows, information = information_of(data, prior.centre)
         root = np.sqrt(prior.precision[:-1])
         eigenvalues = np.maximum(np.linalg.eigvalsh(information / np.outer(root, root)), 0.0)
         return prior.determined_by(n_rows, float(np.sum(eigenvalues / (1 + eigenvalues))))
@@ -290,15 +290,18 @@ class BayesianLinearRegression(LinearRegressor):
         return self.model_.plus_known(mean[None, None], with_offsets)[0, 0], square
 
 
-def information_of(data: Data, fit_intercept: bool) -> tuple[float, NDArray]:
-    """Total weight of the rows, and the weighted second moments of columns and intercept."""
-    dim = data.n_features + fit_intercept
+def information_of(data: Data, centre: NDArray | None) -> tuple[float, NDArray]:
+    """Total weight of the rows, and the weighted second moments of columns and intercept.
+
+    The latter is at `centre`, and there is none without.
+    """
+    dim = data.n_features + (centre is not None)
 
     def of_batch(batch: Batch) -> tuple[float, NDArray]:
         X = dense(batch.X).astype(np.float64, copy=False)
         X, columns = X[:, : data.n_features], X[:, data.n_features :]
-        if fit_intercept:
-            X = np.column_stack([X, np.ones(len(X))])
+        if centre is not None:
+            X = np.column_stack([X - centre, np.ones(len(X))])
         weight = np.ones(len(X)) if batch.weight is None else batch.weight.astype(np.float64)
         precise = weight if columns.shape[1] < 2 else weight * np.exp(-columns[:, 1])
         return float(weight.sum()), (X.T * precise) @ X

@@ -26,6 +26,7 @@ from skbayes_sg.data.row_metadata import (
     with_trials,
 )
 from skbayes_sg.diagnostics.batches import Batches
+from skbayes_sg.diagnostics.limits import CERTAIN_ERRORS, SHIFT_LIMIT
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
@@ -61,7 +62,7 @@ from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.coordinates import Affine
 from skbayes_sg.linalg.scores import dense
-from skbayes_sg.linalg.sizes import has_matrix_once
+from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Predictor
@@ -339,7 +340,7 @@ class LinearModel(BayesianEstimator):
 
     def _facts(self, posterior: Posterior) -> dict[str, Any]:
         data, columns = posterior.data, None
-        if self._has_units():
+        if self._asks_columns():
             columns = of_columns(data)
         if isinstance(self.prior, FittedPosterior):
             before = self.prior.with_columns_of(posterior.predictor, self._design)
@@ -347,9 +348,10 @@ class LinearModel(BayesianEstimator):
         facts = {"_columns": columns, "_spread": posterior.predictor.spread_of_y(data)}
         return facts | factors_of(self, data)
 
-    def _has_units(self) -> bool:
-        """Whether the prior is in units of the columns, or was in another fit."""
-        return self._em() is not None or isinstance(self.prior, FittedPosterior)
+    def _asks_columns(self) -> bool:
+        """Whether the prior knows units or means of the columns, or was in another fit."""
+        is_posterior = isinstance(self.prior, FittedPosterior)
+        return self.fit_intercept or self._em() is not None or is_posterior
 
     def _warnings_of_stream(self, stream: Stream) -> dict[str, str]:
         """What the rows of a stream are warned of, by kind."""
@@ -384,6 +386,41 @@ class LinearModel(BayesianEstimator):
                 more = f" and {len(numbers) - 3} more" if len(numbers) > 3 else ""
                 notices.append(f"column {examples}{more} of X: {problem}")
         return notices
+
+    def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
+        """Also a warning of a coefficient that the prior of an intercept at zero moves.
+
+        Without this prior, of precision l and mean m, the means of a normal posterior would be
+        farther by Cov(theta, b) l (E[b] - m) / (1 - l Var(b)), b being the intercept.
+        """
+        warnings = super()._explained(posterior, warnings)
+        at_zero = self.fit_intercept and not has_matrix(posterior.dim)
+        if not at_zero or isinstance(self.prior, FittedPosterior):
+            return warnings
+        model, weights = posterior.predictor, self._draws.flat_weights
+        blocks, of_prior = model.unpack(self._draws.flat), model.unpack(posterior.prior.mean)
+        precision = self.intercept_precision / model.unit**2
+        certain = CERTAIN_ERRORS / np.sqrt(self.diagnostics_["ess_min"])
+        worst, column = 0.0, 0
+        for output, b in enumerate(blocks["intercept"].T.astype(np.float64)):
+            mean = weights @ b
+            variance = weights @ (b - mean) ** 2
+            covariance = (weights * (b - mean)) @ blocks["coef"][:, output]
+            covariance /= self.coef_std_.reshape(len(of_prior["intercept"]), -1)[output]
+            covariance[np.abs(covariance) < certain * np.sqrt(variance)] = 0.0  # by chance
+            pull = precision * (mean - of_prior["intercept"][output])
+            moved = np.abs(covariance * pull / max(1 - precision * variance, 0.1))
+            if moved.max() > worst:
+                worst, column = float(moved.max()), int(moved.argmax())
+        if worst > SHIFT_LIMIT:
+            warnings.append(
+                f"the prior of the intercept moves the coefficient of column "
+                f"{self._column_names[column]!r} by about {worst:.1f} of its posterior standard "
+                "deviations: with more than 1,000 parameters it is where columns are zero, far "
+                "from the mean of this one; take off the means of such columns, for example by "
+                "StandardScaler, or lower intercept_precision"
+            )
+        return warnings
 
     def _few_draws(self, posterior: Posterior) -> FewDraws | None:
         # effects of new levels are balanced over all draws; a mean that is linear takes one product
@@ -734,7 +771,7 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         Where it separates the classes, its posterior is as wide as the prior, and no number of
         draws helps. An intercept takes the mean of a column, however far from zero.
         """
-        fit = self._fit
+        fit, warnings = self._fit, super()._explained(posterior, warnings)
         assert fit is not None
         if fit.scales is None and fit.learned is not None and is_separated(self, posterior):
             warnings = [*warnings, SEPARATED]

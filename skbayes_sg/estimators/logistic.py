@@ -32,7 +32,8 @@ class BayesianLogisticRegression(LinearClassifier):
         `VariationalEM` learns one per class or feature, in the sampler.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
-        Prior precision of the intercepts: a standard deviation of 10 logits.
+        Prior precision of the intercepts, where columns have their means
+        (math/priors.md#units-of-the-columns): a standard deviation of 10 logits.
     prior_mean : float or array of shape (n_features,) or (n_logits, n_features), default=0.0
         Mean of the prior of each coefficient; a learned precision is learned around it. That of
         intercepts is 0.

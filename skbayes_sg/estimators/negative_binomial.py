@@ -21,8 +21,9 @@ class BayesianNegativeBinomialRegressor(LinearRegressor):
         coefficients, in units of the columns.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
-        Prior precision of the intercept: a standard deviation of 10 logarithms. Under a learned
-        `prior_precision` its mean is the logarithm of that of y, for a unit of exposure.
+        Prior precision of the intercept, where columns have their means: a standard deviation
+        of 10 logarithms. Under a learned `prior_precision` its mean is the logarithm of that of y,
+        for a unit of exposure.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional

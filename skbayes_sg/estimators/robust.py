@@ -41,9 +41,9 @@ class BayesianRobustRegressor(LinearRegressor):
         coefficients, in units of the columns and of y.
     fit_intercept : bool, default=True
     intercept_precision : float, default=0.01
-        Prior precision of the intercept, in units of 1 / unit of y squared. The unit of y is its
-        interquartile range over 1.35. Under a learned `prior_precision` its mean is the median of
-        y.
+        Prior precision of the intercept, where columns have their means, in units of 1 / unit of y
+        squared. The unit of y is its interquartile range over 1.35. Under a learned
+        `prior_precision` its mean is the median of y.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional

@@ -92,7 +92,7 @@ class Stream:
     counts : dict of float to float
         Sum of the weights of each label: an integer weight is a repetition.
     columns : Columns, optional
-        Those of all rows so far, where the prior is in their units.
+        Those of all rows so far, where the prior is in their units, or at their means.
     stand_in : InMemory, optional
         Rows that have the location and the unit of y of rows that are not kept.
     asked_at : tuple of float
@@ -302,10 +302,10 @@ class Stream:
 
     # -- what is learned from rows is asked again when others come --------------------------------
 
-    def told(self, model: Predictor, rows: InMemory, has_units: bool) -> Stream:
+    def told(self, model: Predictor, rows: InMemory, asks_columns: bool) -> Stream:
         """With what a chunk says of columns, of labels, and of y where no row is kept."""
         columns = None
-        if has_units:
+        if asks_columns:
             columns = of_columns(rows) if self.columns is None else self.columns.and_of(rows)
         counts = _counted(self.counts, rows, _has_labels(model))
         now = replace(self, columns=columns, counts=counts)

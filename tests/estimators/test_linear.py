@@ -247,11 +247,11 @@ def test_intervals_are_those_of_students_distribution(many, shape, seed):
         random_state=seed,
     )
     low, high = model.fit(X, y).predict_interval(many[0][:50], level=0.9).T
-    A = np.column_stack([X, np.ones(6)])
+    A = np.column_stack([X - X.mean(axis=0), np.ones(6)])  # where the intercept has its prior
     precision = A.T @ A + np.eye(5)
     mean = np.linalg.solve(precision, A.T @ y)
     rate = 2.0 + 0.5 * (y @ y - mean @ precision @ mean)
-    a = np.column_stack([many[0][:50], np.ones(50)])
+    a = np.column_stack([many[0][:50] - X.mean(axis=0), np.ones(50)])
     width = 1 + np.einsum("ni,in->n", a, np.linalg.solve(precision, a.T))
     distribution = stats.t(2 * shape + 6, a @ mean, np.sqrt(rate / (shape + 3) * width))
     few = 5 / np.sqrt(model.diagnostics_["ess_min"])  # errors of a log scale and of a mean, in sd

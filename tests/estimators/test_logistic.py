@@ -515,6 +515,7 @@ def test_bad_parameters_are_named_before_any_sampling(
 def test_a_column_whose_prior_allows_any_logit_is_named_with_what_helps():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 3))
+    X -= X.mean(axis=0)  # the plane between the classes is where the intercept has its prior
     y = X[:, 1] > 0
     far = X * [1, 1e6, 1]
     with warnings.catch_warnings(record=True) as caught:
@@ -527,7 +528,6 @@ def test_a_column_whose_prior_allows_any_logit_is_named_with_what_helps():
             model = BLR(n_chains=4, n_draws=5, random_state=0, prior_precision=1.0)
             model.set_params(fit_intercept=fit_intercept).fit(X + np.array([0, 0, 1e4]), y)
         said = [str(each.message) for each in caught]
-        assert said
         assert any("column 2 of X allows logits of 1e+04" in one for one in said) != fit_intercept
     with warnings.catch_warnings():
         warnings.simplefilter("error")

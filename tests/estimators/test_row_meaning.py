@@ -428,7 +428,8 @@ def test_means_of_a_line_have_the_conjugate_posterior():
     given = {"prior_precision": 0.5, "noise_prior": (2.0, 3.0), "intercept_precision": 0.1}
     model = BayesianLinearRegression(**given, random_state=0).fit(X, NUMBERS, var_weights=K)
     Z = np.column_stack([X, np.ones(N)])
-    precision = (Z.T * K) @ Z + np.diag([0.5, 0.5, 0.1])
+    at_means = np.append(X.mean(axis=0), 1.0)  # of the columns, where the intercept has its prior
+    precision = (Z.T * K) @ Z + np.diag([0.5, 0.5, 0.0]) + 0.1 * np.outer(at_means, at_means)
     mean = np.linalg.solve(precision, (Z.T * K) @ NUMBERS)
     rate = 3.0 + 0.5 * (K @ NUMBERS**2 - mean @ precision @ mean)
     shape, found = 2.0 + 0.5 * N, model.posterior_

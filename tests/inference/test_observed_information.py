@@ -175,7 +175,8 @@ def test_the_expected_information_stands_in_with_a_warning():
     """Three counts for five parameters."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((3, 3)), np.array([0, 0, 30])
-    model = BayesianNegativeBinomialRegressor(prior_precision=1e-4, random_state=0)
+    wide = {"prior_precision": 1e-4, "intercept_precision": 1e-4}
+    model = BayesianNegativeBinomialRegressor(**wide, random_state=0)
     model.partial_fit(X, y)
     with pytest.warns(ConvergenceWarning, match="not positive definite.*call fit"):
         deviations = model.coef_std_

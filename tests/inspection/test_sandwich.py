@@ -41,12 +41,14 @@ YEARS = RNG.uniform(0.5, 3.0, N)
 COUNTS = RNG.poisson(YEARS * np.exp(0.3 * NUMBERS))
 PAIR = (NUMBERS > 0).astype(int)
 TRIPLE = np.array(["cold", "mild", "hot"])[np.digitize(NUMBERS, [-1, 1])]
-PRECISION = np.array([3.0, 3.0, 3.0, 0.5])
 PRIOR = {"prior_precision": 3.0, "intercept_precision": 0.5}
 
 
-def formula(residual, curvature, unit=1.0, labels=None, weight=1.0):
-    """Standard deviations from residuals and curvatures of rows in their linear predictor."""
+def formula(residual, curvature, unit=1.0, labels=None, weight=1.0, repeats=1.0):
+    """Standard deviations from residuals and curvatures of rows in their linear predictor.
+
+    The intercept has its prior at the means of the columns, of rows that are repeated.
+    """
     hessian = Z.T @ (Z * np.broadcast_to(weight * curvature, N)[:, None])
     scores = Z * residual[:, None]
     if labels is None:
@@ -55,7 +57,8 @@ def formula(residual, curvature, unit=1.0, labels=None, weight=1.0):
         weighted = scores * np.broadcast_to(weight, N)[:, None]
         totals = np.array([weighted[labels == label].sum(axis=0) for label in np.unique(labels)])
         spread = totals.T @ totals
-    P = np.diag(PRECISION) / unit
+    at_means = np.average(Z, axis=0, weights=np.broadcast_to(repeats, N))
+    P = (np.diag([3.0, 3.0, 3.0, 0.0]) + 0.5 * np.outer(at_means, at_means)) / unit
     inverse = np.linalg.inv(hessian + P)
     return np.sqrt((inverse @ (spread + P) @ inverse).diagonal())
 
@@ -111,7 +114,7 @@ def test_offsets_and_weights_count_as_in_the_fit(name):
     model = clone(model).fit(FRAME, y, **known)
     for labels in (None, CLUSTER):
         found = sandwich_summary(model, FRAME, y, groups=labels, **known)
-        sd = formula(*parts(model, offset), labels=labels, weight=weight)
+        sd = formula(*parts(model, offset), labels=labels, weight=weight, repeats=weight)
         np.testing.assert_allclose(found["sd"], sd, rtol=1e-6)
     if name == "poisson":
         given = {"exposure": YEARS, "sample_weight": weight}
@@ -218,7 +221,7 @@ def test_a_class_weight_scales_scores():
     model.fit(FRAME, PAIR)
     residual, curvature = logistic(model)
     factor = np.where(PAIR == 1, 3.0, 1.0)
-    sd = formula(factor * residual, factor * curvature)
+    sd = formula(factor * residual, factor * curvature, repeats=factor)
     np.testing.assert_allclose(sandwich_summary(model, FRAME, PAIR)["sd"], sd, rtol=1e-6)
 
 

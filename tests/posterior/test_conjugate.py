@@ -25,17 +25,24 @@ def generated(n_rows=200, n_features=4, seed=0):
     return X, 3.0 + X @ rng.standard_normal(n_features) + 2.0 * rng.standard_normal(n_rows)
 
 
-def closed_form(X, y, noise_variance, weight=None, prior=1.0, intercept=True):
-    """Mean and covariance of the posterior, by the normal equations."""
+def closed_form(X, y, noise_variance, weight=None, prior=1.0, intercept=True, at_means=True):
+    """Mean and covariance of the posterior, by the normal equations.
+
+    Intercepts have their prior at the means of the columns, or at their zeros.
+    """
     weight = np.ones(len(y)) if weight is None else weight
     A = np.column_stack([X, np.ones(len(X))]) if intercept else X
     scale = noise_variance or 1.0
-    known = np.append(np.full(X.shape[1], prior), np.full(int(intercept), 1e-6))
-    precision = (A * weight[:, None]).T @ A / scale + np.diag(known)
+    known = prior * np.eye(A.shape[1])
+    if intercept:
+        at = np.average(A, axis=0, weights=weight) if at_means else np.eye(A.shape[1])[-1]
+        known[-1, -1] = 0.0
+        known += 1e-6 * np.outer(at, at)
+    precision = (A * weight[:, None]).T @ A / scale + known
     mean = np.linalg.solve(precision, A.T @ (weight * y) / scale)
     if noise_variance:
         return mean, np.linalg.inv(precision)
-    determined = len(mean) - np.trace(np.linalg.solve(precision, np.diag(known)))
+    determined = len(mean) - np.trace(np.linalg.solve(precision, known))
     shape = 1e-6 + (weight.sum() - determined) / 2
     rate = 1e-6 + 0.5 * (weight @ y**2 - mean @ precision @ mean)
     cov = np.zeros((len(mean) + 1,) * 2)
@@ -188,7 +195,7 @@ def test_the_distribution_is_standard_in_its_own_coordinates():
     target = ChainTarget(Closed(posterior, expanded_twice(posterior, np.zeros((1, 5)))))
     assert isinstance(target.closed_form, GaussianPrior)
     np.testing.assert_array_equal(target.closed_form.precision, np.ones(5))
-    mean, cov = closed_form(X, y, 2.0)
+    mean, cov = closed_form(X, y, 2.0, at_means=False)
     np.testing.assert_allclose(target.coordinates.covariance(np.eye(5)), cov, rtol=1e-7)
     np.testing.assert_allclose(target.coordinates.centre[0], mean, rtol=1e-7)
 

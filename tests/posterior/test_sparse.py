@@ -5,9 +5,15 @@ import numpy as np
 import pytest
 from conftest import z_scores
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from test_low_rank import text
 
-from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, VariationalEM
+from skbayes_sg import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegressor,
+    VariationalEM,
+)
 from skbayes_sg.diagnostics import ess_mean
 from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Linear, NegativeBinomial, Poisson, Softmax
@@ -154,7 +160,9 @@ def test_linear_regression_has_the_exact_posterior(no_small_ones, seed):
         noise_variance=1.0, prior_precision=3.0, intercept_precision=0.5, random_state=seed
     ).fit(sparse.csr_array(X), y)
     X1 = np.column_stack([X, np.ones(100)])
-    precision = X1.T @ X1 + np.diag(np.append(np.full(600, 3.0), 0.5))
+    at_means = X1.mean(axis=0)  # where the intercept has its prior
+    precision = X1.T @ X1 + np.diag(np.append(np.full(600, 3.0), 0.0))
+    precision += 0.5 * np.outer(at_means, at_means)
     mean = np.linalg.solve(precision, X1.T @ y)
     # in directions of the posterior, from the one that rows determine best to one of the prior
     values, axes = np.linalg.eigh(precision)
@@ -253,3 +261,28 @@ def test_three_classes_and_streams(no_small_ones):
     assert (model.predict(sparse.csr_array(X)) == y).mean() > 0.8
     chunk = BayesianLogisticRegression().partial_fit(sparse.csr_array(X), y > 0, [False, True])
     assert (chunk.predict(sparse.csr_array(X)) == (y > 0)).mean() > 0.85
+
+
+@pytest.mark.convergence_warnings
+@pytest.mark.parametrize("kind", ["logistic", "Poisson"])
+@pytest.mark.quick("logistic")
+def test_a_prior_of_the_intercept_at_zero_says_what_it_moves(kind):
+    """With more than 1,000 parameters it is at the columns' zeros: of years that is no prior."""
+    rng = np.random.default_rng(0)
+    year, rest = rng.integers(2000, 2011, 300), rare(300, 1000)[0]
+    eta = 0.3 * (year - 2005)
+    if kind == "logistic":
+        model, y = BayesianLogisticRegression(), (eta + rng.logistic(size=300) > 0).astype(int)
+    else:
+        model, y = BayesianPoissonRegressor(), rng.poisson(np.exp(eta))
+    model.set_params(random_state=0, prior_precision=1.0, n_draws=64)
+    found = {}
+    for zero in (0, 2005):
+        X = sparse.hstack([sparse.csr_array((year - zero)[:, None]), rest], format="csr")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            found[zero] = model.fit(X, y).coef_.ravel()[0] / model.coef_std_.ravel()[0]
+        said = [str(each.message) for each in caught]
+        name = "prior of the intercept moves the coefficient of column 0"
+        assert any(name in text for text in said) == (zero == 0)
+    assert found[0] < 0.5 * found[2005]

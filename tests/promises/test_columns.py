@@ -1,4 +1,7 @@
-"""Units of the columns: a default fit does not change when columns are shifted and scaled."""
+"""Units of the columns: a default fit does not change when columns are shifted and scaled.
+
+And one under a given prior not when they are shifted.
+"""
 
 import warnings
 from functools import cache
@@ -11,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression
@@ -93,6 +96,44 @@ def test_a_stream_is_the_same_for_columns_in_other_units(data):
             model.partial_fit(X[rows], TARGETS["two classes"][rows], classes=[False, True])
         found.append(model.coef_ * (1 if X is DIABETES else factor))
     np.testing.assert_allclose(found[1], found[0], atol=1e-4 * np.abs(found[0]).max())
+
+
+@pytest.mark.parametrize("chunks", [0, 4])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "prior", [{"prior_precision": 3.0}, {"prior_precision": 3.0, "prior_mean": 0.7}]
+)
+def test_a_given_prior_is_the_same_for_shifted_columns(prior, name, chunks):
+    """That of the intercept is at their means, not at their zeros, a thousand deviations away."""
+    X, y, found = DIABETES / DIABETES.std(axis=0), TARGETS[name], []
+    if name == "linear":
+        y = (y - y.mean()) / y.std()
+    for shift in (0.0, np.arange(-500.0, 500.0, 100.0)):
+        model = clone(MODELS[name]).set_params(**prior)
+        if chunks:
+            more = {} if name == "linear" else {"classes": np.unique(y)}
+            for rows in np.array_split(np.arange(len(X)), chunks):
+                model.partial_fit((X + shift)[rows], y[rows], **more)
+        else:
+            model.fit(X + shift, y)
+        at_zero = model.intercept_ + model.coef_ @ np.broadcast_to(shift, 10)
+        found.append(np.append(np.append(model.coef_, model.coef_std_), at_zero))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-6)
+
+
+def test_a_learned_precision_around_a_prior_mean_is_the_same_for_shifted_columns():
+    X, y = DIABETES / DIABETES.std(axis=0), TARGETS["two classes"]
+    model = BayesianLogisticRegression(prior_mean=0.7, **SHORT)
+    before, after = (outputs(model, X + shift, y) for shift in (0.0, 500.0))
+    np.testing.assert_allclose(after, before, atol=1e-4)
+
+
+def test_a_given_precision_is_that_of_ridge_regression_which_does_not_shrink_an_intercept():
+    years = np.column_stack([DIABETES, 1950.0 + np.arange(len(DIABETES)) % 70])
+    ridge = Ridge(alpha=0.3).fit(years, PROGRESSION)
+    model = BayesianLinearRegression(prior_precision=0.3, **SHORT).fit(years, PROGRESSION)
+    found = np.append(ridge.coef_, ridge.intercept_)
+    np.testing.assert_allclose(model.posterior_.mean[:12], found, rtol=1e-6)
 
 
 def test_sparse_rows_and_single_precision_in_other_units():

@@ -1,7 +1,7 @@
 """Draws of fifty small fits, to the last bit: a redesign keeps them.
 
 A change of numbers is a commit of its own that says why; ``OMP_NUM_THREADS=1
-OPENBLAS_CORETYPE=Haswell python tests/promises/test_golden.py`` writes golden.json anew, and the
+OPENBLAS_CORETYPE=SkylakeX python tests/promises/test_golden.py`` writes golden.json anew, and the
 file says on which kernel of BLAS. On another machine (other NumPy, SciPy, kernels, threads) the
 last bits differ. The random numbers are the same there, so means and standard deviations must agree
 far better than two runs would: to a tenth of the Monte Carlo error of as many independent draws, in

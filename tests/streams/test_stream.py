@@ -62,16 +62,18 @@ def off(model, other):
 # -- linear regression: exact -----------------------------------------------------------------
 
 
-def closed_form(model, X, y, weight):
+def closed_form(model, X, y, weight, repeats):
     """Precision, mean, and shape and rate of the noise (Karagiannis, section 4)."""
     columns = np.column_stack([X, np.ones(len(X))])
-    prior = np.append(np.full(X.shape[1], model.prior_precision), model.intercept_precision)
+    at_means = np.average(columns, axis=0, weights=repeats)  # where the intercept has its prior
+    prior = np.diag(np.append(np.full(X.shape[1], model.prior_precision), 0.0))
+    prior += model.intercept_precision * np.outer(at_means, at_means)
     scale = model.noise_variance or 1.0
-    precision = np.diag(prior) + (columns.T * weight) @ columns / scale
+    precision = prior + (columns.T * weight) @ columns / scale
     mean = np.linalg.solve(precision, columns.T @ (weight * y) / scale)
     rest = y - columns @ mean
     shape, rate = NOISE
-    energy = weight @ rest**2 + mean @ (prior * mean)
+    energy = weight @ rest**2 + mean @ prior @ mean
     return precision, mean, (shape + weight.sum() / 2, rate + energy / 2)
 
 
@@ -82,7 +84,7 @@ def test_linear_regression_is_that_of_all_rows_for_any_chunks_in_any_order(model
     weight = np.random.default_rng(1).integers(0, 3, ROWS).astype(float)
     chunks = [rows for rows in chunks_of(size)[::-1] if weight[rows].any()]
     found = after(model, *chunks, weight=weight)
-    precision, mean, noise = closed_form(model, X, Y, weight)
+    precision, mean, noise = closed_form(model, X, Y, weight, weight)
     sd = np.sqrt(np.diag(np.linalg.inv(precision)))
     np.testing.assert_allclose(found.posterior_.mean / sd, mean / sd, atol=1e-7)
     np.testing.assert_allclose(found.posterior_.precision, precision, rtol=1e-9)
@@ -99,7 +101,8 @@ def test_linear_regression_is_that_of_all_rows_for_any_chunks_in_any_order(model
 def test_forgetting_discounts_the_rows_and_not_the_prior(model):
     found = after(model.set_params(forgetting_factor=0.7), *chunks_of(100))
     model.set_params(forgetting_factor=1.0)
-    precision, mean, noise = closed_form(model, X, Y, 0.7 ** np.repeat(np.arange(5, -1, -1), 100))
+    weight = 0.7 ** np.repeat(np.arange(5, -1, -1), 100)
+    precision, mean, noise = closed_form(model, X, Y, weight, np.ones(ROWS))
     np.testing.assert_allclose(found.posterior_.precision, precision, rtol=1e-9)
     np.testing.assert_allclose(found.posterior_.mean, mean, rtol=1e-6)
     if model.noise_variance is None:
@@ -206,11 +209,11 @@ def off_its_own_means(model, data, labels, weight=None):
     """
     distribution, softmax = model.posterior_.distribution, model.model_
     y = softmax.encode(np.searchsorted(model.classes_, labels), data.dtype)
-    precision = softmax.prior(model.prior_precision_)
+    prior = softmax.prior(model.prior_precision_, centre=data.mean(axis=0))
     rows = InMemory.of(data, y, weight)
     covariance = distribution.operator.inverse().dense()
     root = np.linalg.cholesky(covariance)
-    gradient, curvature = Posterior(softmax, rows, precision).expected_under_gaussian(
+    gradient, curvature = Posterior(softmax, rows, prior).expected_under_gaussian(
         distribution.mean[None], root
     )
     values = np.linalg.eigvalsh(root.T @ curvature.dense() @ root)
