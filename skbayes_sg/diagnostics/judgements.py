@@ -22,22 +22,31 @@ from skbayes_sg.diagnostics.limits import (
     SPREAD_LIMIT,
     STEIN_EXCUSE,
     STEIN_LIMIT,
+    STREAM_DENSITY_LIMIT,
     STREAM_SPREAD_LIMIT,
 )
 
 
 class Misfit(NamedTuple):
-    """How far a normal distribution is off along the lines of coefficients."""
+    """How far a normal distribution is off, along the lines of coefficients and between them."""
 
     mean_shift: float = 0.0
     """Largest error of a mean, in its standard deviations."""
     sd_ratio: float = 1.0
     """A standard deviation of it over the right one, where that is furthest from 1."""
+    density_sd: float = 0.0
+    """Standard deviation, at its draws, of its log density over the right one, by the root of the
+    number of parameters."""
 
     @property
     def is_large(self) -> bool:
-        """Whether a mean or a standard deviation is wrong."""
+        """Whether a mean or a standard deviation is wrong along a line."""
         return self.mean_shift > SHIFT_LIMIT or abs(self.sd_ratio - 1) > STREAM_SPREAD_LIMIT
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the right density weights draws so unequally that any moment may be wrong."""
+        return self.density_sd > STREAM_DENSITY_LIMIT
 
 
 RIGHT = Misfit()

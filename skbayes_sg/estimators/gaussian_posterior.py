@@ -40,8 +40,8 @@ BY_EXPECTED = (
 MISFIT = (
     "prior: no normal distribution stands for the posterior of a coefficient in the first fit, as "
     "where rows of a level have one class only, and this fit takes one for it: along its line the "
-    "mean is off by {:.2f} standard deviations, or these are {:.2f} times the right ones; fit all "
-    "rows at once"
+    "mean is off by {:.2f} standard deviations, or these are {:.2f} times the right ones, or "
+    "across such lines its log density is off by {:.2f}; fit all rows at once"
 )
 REST = "other"
 """The group of columns of which nothing else is said."""
@@ -240,9 +240,9 @@ class FittedPosterior:
                 "prior is of classes in another order than categories have now; give the "
                 "categories of that fit"
             )
-        distribution, prior = self.distribution, self.prior
-        if distribution.misfit.is_large and not distribution.by_expected:
-            warn(MISFIT.format(*distribution.misfit))
+        distribution, prior, misfit = self.distribution, self.prior, self.distribution.misfit
+        if (misfit.is_large or misfit.is_uneven) and not distribution.by_expected:
+            warn(MISFIT.format(*misfit))
         if self.held is not None:
             unit = self._unit_of(of_columns(data))
             unit = np.where(unit > 0, unit, self._open_unit * streaming)

@@ -77,12 +77,14 @@ class StreamFit:
     def known(self) -> Distribution:
         """The distribution, which may only now be expanded again.
 
-        What is wrong with that of few rows is said here, as more of them will mend it.
+        What is wrong with that of few rows, or of one class after the other, is said here, as more
+        of them will mend it.
         """
-        stream = self.stream
+        stream, misfit = self.stream, self.stream.misfit
         if stream.begins or not stream.posterior.by_expected:  # else `partial_fit` said it
             warn(said := _of_information(stream.distribution))
-            if stream.begins and stream.rare and stream.misfit.is_large and not said:
+            is_wrong = misfit.is_uneven or (stream.begins and misfit.is_large)
+            if is_wrong and stream.rare and not said and "misfit" not in stream.said:
                 warn(MISFIT)
         return stream.marginal
 

@@ -7,14 +7,23 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import deterministic_rng
 from skbayes_sg.diagnostics.judgements import Misfit
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import moments_along
 from skbayes_sg.posterior.gaussian import Distribution, in_the_mean
 
+_DRAWS = 128  # which tell a standard deviation to 6 %
+
 
 def misfit_of(posterior: Posterior, distribution: Distribution) -> Misfit:
-    """Errors of means and standard deviations along the lines of coefficients.
+    """Errors of means and standard deviations along the lines of coefficients, and of the density.
+
+    A distribution may fit along all lines and be wrong: where rows of each level of a factor have
+    one class, the posterior has walls around many directions at once, and the precision that goes
+    with a distribution within them is too large. Draws of it are then weighted very unequally by
+    the right density over its own (Yao, Vehtari, Simpson & Gelman 2018); in D dimensions alike, the
+    variance of the logarithm of that weight grows as D.
 
     Parameters
     ----------
@@ -32,7 +41,11 @@ def misfit_of(posterior: Posterior, distribution: Distribution) -> Misfit:
     sd = np.append(sd, _sd_by_curvature(posterior, distribution))
     with np.errstate(divide="ignore"):  # of a line too narrow for the grid of `moments_along`
         worst = 1 / sd[np.abs(np.log(sd)).argmax()]
-    return Misfit(float(np.abs(mean).max()), float(worst))
+    draws = distribution.draw(deterministic_rng("misfit"), _DRAWS, matched=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # of counts far from their means
+        weight = distribution.log_density(draws) - posterior.log_prob(draws)
+        density_sd = np.nan_to_num(weight.std() / np.sqrt(draws.shape[1]), nan=np.inf)
+    return Misfit(float(np.abs(mean).max()), float(worst), float(density_sd))
 
 
 def _sd_by_curvature(posterior: Posterior, distribution: Distribution) -> NDArray:

@@ -18,7 +18,11 @@ from numpy.typing import NDArray
 from skbayes_sg.data import Columns, InMemory, of_columns, with_columns
 from skbayes_sg.data.kept_rows import InBlocks, KeptRows, joined, n_bytes, total_weight
 from skbayes_sg.diagnostics.judgements import RIGHT, Misfit
-from skbayes_sg.diagnostics.limits import SHIFT_LIMIT, STREAM_SPREAD_LIMIT
+from skbayes_sg.diagnostics.limits import (
+    SHIFT_LIMIT,
+    STREAM_DENSITY_LIMIT,
+    STREAM_SPREAD_LIMIT,
+)
 from skbayes_sg.inference.precision import (
     Hyperprior,
     LearnedPrecision,
@@ -60,7 +64,8 @@ MISFIT = (
     "no normal distribution stands for the posterior of a coefficient, as where rows of a level "
     "have one class only: along its line the mean is off by diagnostics_['mean_shift'] standard "
     f"deviations (limit {SHIFT_LIMIT}), or these are diagnostics_['sd_ratio'] times the right ones "
-    f"(limit {STREAM_SPREAD_LIMIT} from 1); call fit"
+    f"(limit {STREAM_SPREAD_LIMIT} from 1), or across such lines its log density is off by "
+    f"diagnostics_['density_sd'] (limit {STREAM_DENSITY_LIMIT}); call fit"
 )
 
 
@@ -298,7 +303,8 @@ class Stream:
     @property
     def may_have_mended(self) -> bool:
         """Whether its distribution did not fit, and rows have grown by a tenth since."""
-        return self.misfit.is_large and self.n_rows >= 1.1 * self.diagnosed_at
+        misfits = self.misfit.is_large or self.misfit.is_uneven
+        return misfits and self.n_rows >= 1.1 * self.diagnosed_at
 
     # -- what is learned from rows is asked again when others come --------------------------------
 

@@ -16,6 +16,7 @@ from skbayes_sg import BayesianLogisticRegression, VariationalEM
 from skbayes_sg.callbacks import Callback, Checkpoint
 from skbayes_sg.chains.run import go_on
 from skbayes_sg.data.row_metadata import RowMetadata
+from skbayes_sg.diagnostics.judgements import Misfit
 from skbayes_sg.estimators.linear_model import is_separated
 from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg import FULL
@@ -330,6 +331,24 @@ def test_a_prior_says_that_no_normal_distribution_stands_for_its_posterior(rare)
     assert [text.startswith("prior: no normal distribution stands") for text in said] == [
         True
     ] * rare
+
+
+@pytest.mark.convergence_warnings
+@pytest.mark.parametrize("repeats", [3, 8])
+def test_walls_around_many_directions_are_seen_across_their_lines(repeats):
+    """Levels of one class each: the stream's precision is too large, and all coefficients small.
+
+    Along the line of each coefficient the normal distribution fits all the while.
+    """
+    member = np.arange(8 * repeats) % 8
+    X, y = (member[:, None] == np.arange(8)).astype(float), member > 3
+    model = BayesianLogisticRegression(random_state=0).partial_fit(X, y, classes=[False, True])
+    with pytest.warns(ConvergenceWarning, match="no normal distribution stands.*density_sd"):
+        ours = model.coef_std_
+    figures = model.diagnostics_
+    assert figures["density_sd"] > 0.3
+    assert not Misfit(figures["mean_shift"], figures["sd_ratio"]).is_large
+    assert (ours < 0.3 * model.fit(X, y).coef_std_).all()
 
 
 @pytest.mark.convergence_warnings

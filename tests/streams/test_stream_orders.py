@@ -88,7 +88,7 @@ def test_within_the_budget_rows_come_in_any_order(order, n_classes):
     distance, low, high = off(model, at_once(model, X, y))
     assert distance < 0.05
     assert 0.95 < low <= high < 1.05
-    assert model.diagnostics_.keys() == {"drift", "mean_shift", "sd_ratio"}
+    assert model.diagnostics_.keys() == {"drift", "mean_shift", "sd_ratio", "density_sd"}
 
 
 @MOVES
