@@ -23,7 +23,8 @@ def misfit_of(posterior: Posterior, distribution: Distribution) -> Misfit:
     one class, the posterior has walls around many directions at once, and the precision that goes
     with a distribution within them is too large. Draws of it are then weighted very unequally by
     the right density over its own (Yao, Vehtari, Simpson & Gelman 2018); in D dimensions alike, the
-    variance of the logarithm of that weight grows as D.
+    variance of the logarithm of that weight grows as D. What is a function of a parameter of the
+    family, as a dispersion, is taken off: its own skewness says nothing of the coefficients.
 
     Parameters
     ----------
@@ -43,7 +44,12 @@ def misfit_of(posterior: Posterior, distribution: Distribution) -> Misfit:
         worst = 1 / sd[np.abs(np.log(sd)).argmax()]
     draws = distribution.draw(deterministic_rng("misfit"), _DRAWS, matched=True)
     with np.errstate(over="ignore", invalid="ignore"):  # of counts far from their means
-        weight = distribution.log_density(draws) - posterior.log_prob(draws)
+        weight = posterior.log_prob(draws) - distribution.log_density(draws)
+    if np.isfinite(weight).all() and (n_own := len(posterior.predictor.own)):
+        own = (draws - distribution.mean)[:, -n_own:] / np.sqrt(distribution.variance[-n_own:])
+        terms = np.concatenate([np.ones((_DRAWS, 1)), own, own**2, own**3], axis=1)
+        weight -= terms @ np.linalg.lstsq(terms, weight)[0]
+    with np.errstate(invalid="ignore"):
         density_sd = np.nan_to_num(weight.std() / np.sqrt(draws.shape[1]), nan=np.inf)
     return Misfit(float(np.abs(mean).max()), float(worst), float(density_sd))
 
