@@ -5,7 +5,8 @@ with the table that docs/tables.toml describes under NAME; with ``--check`` it c
 names the pages that would change, and ends with exit code 1. What may stand under a name:
 
 - ``file``: a CSV of benchmarks/results, or a list of them; ``"claims"`` has the claims of all
-  of them, with the columns file, verdict, claim, measured and limit.
+  of them, with the columns file, verdict, claim, measured and limit, and ``"older"`` those of the
+  list ``older`` that no table shows, with the columns file, command, commit and day.
 - ``where``: keeps the rows with these cells, ``{model = "default", set = ["iris", "wine"]}``;
   ``*`` stands for any text.
 - ``columns``: each the name of a column of the file, or ``{label, ...}`` with any key of this list.
@@ -21,7 +22,7 @@ names the pages that would change, and ends with exit code 1. What may stand und
 - ``like``: the name of a table whose keys this one has too.
 
 Below a table stands the commit of each of its files that is in the list ``older``, which
-tests/repository/test_ages.py checks.
+tests/repository/test_ages.py checks; the table ``"older"`` has the commits of the others.
 
 A cell has the keys of the table, of its row and of its column, the later before the earlier; all
 conditions of ``where`` hold together.
@@ -65,10 +66,21 @@ def header(file: str) -> tuple[str, str, str, str]:
 
 
 @cache
+def older() -> pd.DataFrame:
+    """The CSVs of an older package that no table shows, and what made them when."""
+    hidden = set(stored()["older"]).difference(*map(files_of, described().values()))
+    rows = []
+    for file in sorted(hidden):
+        command, _, day, commit = header(file)
+        rows.append({"file": file, "command": command, "commit": commit, "day": day})
+    return pd.DataFrame(rows)
+
+
+@cache
 def results(file: str) -> pd.DataFrame:
     """A CSV of results, as text; its first lines are the command and the claims."""
-    if file == "claims":
-        return claims()
+    if file in ("claims", "older"):
+        return claims() if file == "claims" else older()
     lines = (RESULTS / file).read_text(encoding="utf-8").splitlines()
     skipped = sum(line.startswith("#") for line in lines)
     return pd.read_csv(RESULTS / file, skiprows=skipped, dtype=str, keep_default_na=False)
@@ -182,14 +194,18 @@ def described() -> dict[str, dict]:
     return {name: tables.get(table.get("like"), {}) | table for name, table in tables.items()}
 
 
-def of_older(table: dict) -> str:
-    """The line under a table with files of an older package: their commits."""
+def files_of(table: dict) -> set[str]:
+    """The files of its cells."""
     rows, columns = table.get("rows", []), table["columns"]
     specs = [spec for spec in (table, *rows, *columns) if isinstance(spec, dict)]
     files = [spec.get("file", []) for spec in specs]
-    shown = {file for each in files for file in ([each] if isinstance(each, str) else each)}
+    return {file for each in files for file in ([each] if isinstance(each, str) else each)}
+
+
+def of_older(table: dict) -> str:
+    """The line under a table with files of an older package: their commits."""
     made = {}
-    for file in sorted(shown & set(stored()["older"])):
+    for file in sorted(files_of(table) & set(stored()["older"])):
         _, _, day, commit = header(file)
         made.setdefault((day, commit), []).append(f"`{file}`")
     if not made:

@@ -1,8 +1,8 @@
 """No table of benchmarks/results is of an older package than a page says it is.
 
 A table that is older than `MOST_CHANGES` is to be made again, or to be named in the list
-``older`` of docs/tables.toml: then it says on its page with which commit it was made. One that
-is named has more than half as many.
+``older`` of docs/tables.toml: then a page says with which commit it was made. One that is named
+has more than half as many.
 """
 
 import ages
@@ -21,6 +21,15 @@ def test_tables_of_an_older_package_say_so():
     old = {file for file, age in found.items() if age > MOST_CHANGES}
     assert not sorted(old - named), "make them again, or name them in docs/tables.toml"
     assert not [file for file in sorted(named) if found[file] <= MOST_CHANGES / 2], "made again"
+
+
+@pytest.mark.parametrize("file", tables.stored()["older"])
+def test_a_page_has_the_commit_of_each_older_table(file):
+    *_, commit = tables.header(file)
+    blocks = [match[2] for text in tables.pages().values() for match in tables.BLOCK.finditer(text)]
+    lines = [line for block in blocks for line in block.splitlines() if f"`{file}`" in line]
+    assert lines
+    assert all(f"`{commit}`" in line for line in lines)
 
 
 @pytest.mark.parametrize(
