@@ -46,8 +46,9 @@ def hyperparameter_path(
     estimator's own sampler (``em_...``), and in constant SGD as Mandt et al. do (``sgd_em_...``).
     Compare the two. The first is the one to rely on. The second is right where the posterior is
     nearly normal. In regressions it is elsewhere within the standard deviation that the posterior
-    of the precision has, unless a plane separates the classes; in networks it may be off by a
-    factor of several (math/constant_sgd.md#learning-the-prior-in-constant-sgd).
+    of the precision has, if the evidence has a maximum, which it may lack where planes separate the
+    classes; in networks it may be off by a factor of ten, and warns
+    (math/constant_sgd.md#learning-the-prior-in-constant-sgd).
 
     As in `sklearn.linear_model.lasso_path`, the fits over the values go from the strongest prior
     down, and each starts where the last one stopped. They do so in runs of five.
