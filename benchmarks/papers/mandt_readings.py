@@ -20,7 +20,7 @@ three, and the root mean square of the logarithms of the ratios.
 
 The claims are that standardised columns and KL(posterior, q) have the smallest error of all, that
 they have twice as many figures within a factor of two as any reading has in the other direction,
-and that no reading gives all twelve. It is an inference: SGLD on wine remains off by ten times.
+and that no reading gives all twelve. It is an inference: SGLD on wine remains off by twelve times.
 """
 
 from __future__ import annotations

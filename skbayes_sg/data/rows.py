@@ -164,7 +164,7 @@ class InMemory(Data):
         if isinstance(rows, slice):
             return self.X[rows] if self.is_dense else self.X[rows].toarray()
         if self.is_dense:
-            return self.X.take(rows, axis=0)  # in a quarter of the time of self.X[rows]
+            return self.X.take(rows, axis=0)  # faster than self.X[rows]
         return self.X[rows.ravel()].toarray().reshape(*rows.shape, -1)
 
     def reduce(

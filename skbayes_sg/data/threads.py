@@ -36,7 +36,7 @@ def threads_of_blas() -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS has one thread inside: two take three times as long for the small products of a step.
+    """BLAS has one thread inside: more are slower for the small products of a step.
 
     The number belongs to the process. Fits in several threads, and one inside another, share the
     limit: the first sets it, and the last to end restores what was before.

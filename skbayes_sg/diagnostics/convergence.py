@@ -57,7 +57,7 @@ def least_agreed(draws: NDArray, n: int) -> NDArray:
     """Numbers of up to 2 n parameters whose half chains agree least, ascending.
 
     n of them by the variance of the half chains' means over the variance within, and n by that of
-    the distances from the mean. To rank the draws of all parameters takes ten times as long.
+    the distances from the mean. To rank the draws of all parameters takes far longer.
     """
     shares: tuple[list[NDArray], ...] = ([], [])  # of values, of distances
     for columns in np.array_split(draws, 1 + draws.size // _MANY_ELEMENTS, axis=-1):

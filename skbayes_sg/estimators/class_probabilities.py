@@ -22,7 +22,7 @@ _BLOCK_ROWS = 256  # rows of a prediction block
 _PARTS = 8  # of a block: a thread takes as long to start as a part
 _SPARSE_ROWS = 1 << 14  # of a prediction block of sparse rows
 _SIZE = 128.0  # of the terms of a logit: roundings of 2^-24 of each then move none by a millionth
-_MANY = 1 << 22  # logits, which take 50 ms; fewer are the same to the last digits in any batch
+_MANY = 1 << 22  # logits; fewer are the same to the last digits in any batch
 _SURE = 1e-3  # of a class: below, one less a probability has lost digits in single precision
 BLOCK_BYTES = 1 << 20  # of a prediction block, which decides how many draws: it stays in cache
 
@@ -110,7 +110,7 @@ def log_averaged(model: Any, X, draws: Draws) -> NDArray:
 def rows_below(proba: NDArray, least: float) -> NDArray:
     """Numbers of the rows of which a class has less.
 
-    `any` of each of so many rows takes ten times as long.
+    `any` of each of so many rows takes far longer.
     """
     return np.unique(np.nonzero(proba < least)[0])
 

@@ -91,7 +91,7 @@ class Binomial(Family, Response):
         return self.trials(outputs) * expit(outputs[:, 0])
 
     def mean_over(self, weights: NDArray, theta: NDArray, X: NDArray) -> NDArray:
-        """The weighted sum by NumPy's exponential, in a fifth of the time of SciPy's `expit`."""
+        """The weighted sum by NumPy's exponential, which is faster than SciPy's `expit`."""
         if type(self).mean is not Binomial.mean:  # of a subclass with another mean
             return super().mean_over(weights, theta, X)
         p = self.eta(theta, X)

@@ -25,7 +25,7 @@ from skbayes_sg.samplers.target import State, Target
 from skbayes_sg.validation import require_choice, require_integer
 
 _STEEP_COLUMN = 15.0  # where all noise is that of minibatches
-_ALPHA_OF_ALL_ROWS = 8.0  # at 6 ends of intervals are .43 sd off where few rows are separable
+_ALPHA_OF_ALL_ROWS = 8.0  # below, ends of intervals are off where few rows are separable
 _CHOICES = {
     "structure": ("full", "kron", "diag", "block", "scalar"),
     "variant": ("exact", "paper", "mandt"),
