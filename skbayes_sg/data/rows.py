@@ -18,6 +18,7 @@ from scipy import sparse
 from skbayes_sg.data.minibatches import Rows
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.sizes import bytes_to_keep, has_many_columns, is_mostly_zero
+from skbayes_sg.linalg.split_rows import SplitRows, row_slice
 
 
 class Batch(NamedTuple):
@@ -156,7 +157,12 @@ class InMemory(Data):
         It is dense but for shared rows of data that stay sparse.
         """
         shared = isinstance(rows, slice) or rows.ndim == 1
-        X = self.X[rows] if self.sparse_rows and shared else self.take(rows)
+        if not (self.sparse_rows and shared):
+            X = self.take(rows)
+        elif isinstance(rows, slice) and sparse.issparse(self.X):
+            X = row_slice(self.X, rows)
+        else:
+            X = self.X[rows]
         return Batch(X, self.y[rows], None if self.weight is None else self.weight[rows])
 
     def take(self, rows: Rows) -> NDArray:
@@ -204,6 +210,12 @@ class InMemory(Data):
         y = self.y.astype(np.float32, copy=False) if self.y.dtype.kind == "f" else self.y
         weight = None if self.weight is None else self.weight.astype(np.float32, copy=False)
         return replace(self, X=_in_single(self.X), y=y, weight=weight)
+
+    @cached_property
+    def split(self) -> InMemory:
+        """`single` for products with vectors: full columns of sparse rows are apart."""
+        rows = self.single
+        return replace(rows, X=SplitRows.of(rows.X, self.n_known)) if self.sparse_rows else rows
 
     def repeated(self, times: float) -> InMemory:
         """The rows with their weights multiplied by a number."""

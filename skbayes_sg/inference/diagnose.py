@@ -256,7 +256,7 @@ def of_information(posterior: Posterior, draws: NDArray, n: int) -> dict[str, fl
 def _full_gradients(posterior: Posterior, theta: NDArray, scales: Scales | None = None) -> NDArray:
     """Gradients from all rows, (points, D), of hyperparameters too, some points at a time."""
     gradient = np.empty_like(theta)
-    n_parts = 1 + posterior.data.n_rows * len(theta) // elements_at_a_time()
+    n_parts = 1 + posterior.point_size * len(theta) // elements_at_a_time()
     for part in np.array_split(np.arange(len(theta)), min(n_parts, len(theta))):
         if scales is None:
             gradient[part] = posterior.full_gradient(theta[part])

@@ -203,7 +203,7 @@ class Evidence(Update):
         prior, (n_chains, n_points, dim) = posterior.prior, points.shape
         virial, means, forces = np.empty((n_chains, n_points)), *np.empty((2, n_chains, dim))
         for chain, theta in enumerate(points):
-            force = posterior.single.full_gradient(theta) - prior.gradient(theta)
+            force = posterior.split.full_gradient(theta) - prior.gradient(theta)
             away, force = theta - prior.mean, np.where(self._weights > 0, force, 0.0)
             virial[chain] = -np.einsum("nd,nd->n", away, force)
             means[chain], forces[chain] = away.mean(axis=0), force.mean(axis=0)

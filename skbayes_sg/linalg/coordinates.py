@@ -184,8 +184,9 @@ class Whitened:
 class LowRank:
     """``theta = centre + T u``: coordinates u in which a curvature is near the identity.
 
-    T is V S (I + Q (diag(stretch) - I) Q^T). V turns the outputs. S scales every column, but for
-    some leading columns, which it maps by a matrix for each output. No matrix is D x D
+    T is V F S (I + Q (diag(stretch) - I) Q^T). V turns the outputs. S scales every column, but for
+    some leading columns, which it maps by a matrix for each output. F moves the other columns by
+    what they follow the leading ones. No matrix is D x D
     (math/high_dimensional.md#a-diagonal-a-block-and-low-rank).
 
     Attributes
@@ -203,6 +204,9 @@ class LowRank:
     Q : array of shape (D, r)
         Orthonormal columns, in u.
     stretch : array of shape (r,)
+    follows : array of shape (m, c), optional
+        How much less a column is for each unit of a leading one; 0 for the leading ones. None where
+        none follows, and of several outputs.
     """
 
     centre: NDArray
@@ -214,33 +218,50 @@ class LowRank:
     inverses: NDArray
     Q: NDArray
     stretch: NDArray
+    follows: NDArray | None = None
 
     @cached_property
     def single(self) -> LowRank:
         """The same in single precision."""
-        names = ("centre", "V", "scale", "roots", "inverses", "Q", "stretch")
-        return replace(self, **{name: getattr(self, name).astype(np.float32) for name in names})
+        names = ("centre", "V", "scale", "roots", "inverses", "Q", "stretch", "follows")
+        arrays = {name: getattr(self, name) for name in names}
+        return replace(
+            self, **{name: a.astype(np.float32) for name, a in arrays.items() if a is not None}
+        )
 
     def inverse_transform(self, u: NDArray) -> NDArray:
         """theta of u, (..., D)."""
-        theta = self._spread(self._split(self._stretched(u, self.stretch), self.scale, self.roots))
+        theta = self._split(self._stretched(u, self.stretch), self.scale, self.roots)
+        if self.follows is not None:
+            theta -= theta[..., self.leading] @ self.follows
+        theta = self._spread(theta)
         theta += self.centre
         return theta
 
     def transform(self, theta: NDArray) -> NDArray:
         """u of theta, (..., D)."""
-        u = self._split(self._gathered(theta - self.centre), 1 / self.scale, self.inverses)
+        u = self._gathered(theta - self.centre)
+        if self.follows is not None:
+            u += u[..., self.leading] @ self.follows
+        u = self._split(u, 1 / self.scale, self.inverses)
         return self._stretched(u, 1 / self.stretch)
 
     def pullback(self, gradient: NDArray) -> NDArray:
         """T^T g: a gradient in theta as one in u, (..., D)."""
-        u = self._split(self._gathered(gradient), self.scale, self.roots.swapaxes(1, 2))
+        u = self._gathered(gradient)
+        u = u.copy() if u is gradient else u
+        if self.follows is not None:
+            u[..., self.leading] -= u @ self.follows.T
+        u = self._split(u, self.scale, self.roots.swapaxes(1, 2))
         return self._stretched(u, self.stretch)
 
     def pushforward(self, gradient: NDArray) -> NDArray:
         """The gradient in theta of a gradient in u, (..., D)."""
         u = self._stretched(gradient, 1 / self.stretch)
-        return self._spread(self._split(u, 1 / self.scale, self.inverses.swapaxes(1, 2)))
+        u = self._split(u, 1 / self.scale, self.inverses.swapaxes(1, 2))
+        if self.follows is not None:
+            u[..., self.leading] += u @ self.follows.T
+        return self._spread(u)
 
     def pullback_matrix(self, A: NDArray) -> NDArray:
         """T^T A T of a symmetric matrix in theta, (D, D)."""
@@ -256,11 +277,15 @@ class LowRank:
         values = (self.V**2).T @ values[self.columns]
         diagonal = self.scale**2 * values
         of_leading = values[:, None, self.leading] @ self.roots**2
+        if self.follows is not None:
+            of_leading += values[:, None] @ (self.follows.T @ self.roots) ** 2
         diagonal[:, self.leading] = of_leading[:, 0]
         return diagonal.ravel()
 
     def _stretched(self, u: NDArray, by: NDArray) -> NDArray:
         """``u + Q (by - 1) Q^T u`` of each u, in an array of its own."""
+        if not len(by):
+            return u.copy()
         flat = u.reshape(-1, u.shape[-1])
         along = (flat @ self.Q) * (by - 1)
         return (flat + along @ self.Q.T).reshape(u.shape)
@@ -284,9 +309,9 @@ class LowRank:
         return theta
 
     def _gathered(self, theta: NDArray) -> NDArray:
-        """Outputs times columns from the order of theta, in an array of its own."""
+        """Outputs times columns from the order of theta, in an array that may be theta."""
         if len(self.columns) == 1:
-            return theta.copy()
+            return theta
         return (self.V.T @ theta[..., self.columns]).reshape(theta.shape)
 
 

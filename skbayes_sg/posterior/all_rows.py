@@ -60,7 +60,7 @@ class AllRows(Density):
         self._dtype: np.dtype = np.dtype(np.float64)
         self._rows, self._within = posterior, coordinates
         if isinstance(coordinates, LowRank):
-            self._rows, self._within = posterior.single, coordinates.single
+            self._rows, self._within = posterior.split, coordinates.single
             self._dtype = np.dtype(np.float32)
         figures = self._measured_steepness() if measure else {}
         n_rows, n_total = posterior.n_rows, posterior.n_total
@@ -82,6 +82,10 @@ class AllRows(Density):
         there = Diag(np.ones(posterior.dim))
         return cls(posterior, low_rank(posterior, mode.theta), mode.theta, there, measure=True)
 
+    @property
+    def point_size(self) -> int:
+        return self._rows.point_size
+
     def _measured_steepness(self) -> dict[str, float]:
         """How far the posterior around the mode is from a standard normal one.
 
@@ -97,8 +101,7 @@ class AllRows(Density):
             return length * (at_mode - self.grad_estimate(v / length, everything))
 
         stiffness = largest_eigenvalue(curvature, self.dim, deterministic_rng("stiffness"))
-        point_size = max(self.dim, self._rows.n_rows * self._rows.model.widest)
-        together = max(1, elements_at_a_time() // point_size)
+        together = max(1, elements_at_a_time() // self.point_size)
 
         def gradient(u: NDArray) -> NDArray:
             parts = np.array_split(u, -(-len(u) // together))

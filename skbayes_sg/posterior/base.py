@@ -128,6 +128,12 @@ class Posterior(Target):
         """Whether rows have weights."""
         return self.data.sample.weight is not None
 
+    @cached_property
+    def point_size(self) -> int:
+        """Numbers that a gradient from all rows holds for each point: those of a block."""
+        block = self.data.sample.blocks(self._row_size)[0]
+        return max(self.dim, len(range(*block.indices(self.n_rows))) * self.widest)
+
     @property
     def has_dense_rows(self) -> bool:
         """Whether rows are arrays, and not sparse."""
@@ -164,6 +170,11 @@ class Posterior(Target):
     def single(self) -> Posterior:
         """The same posterior with rows in float32, where gradients need no more digits."""
         return Posterior(self.model, self.data.sample.single, self.prior)
+
+    @cached_property
+    def split(self) -> Posterior:
+        """`single`, for gradients alone: columns of many numbers are apart from sparse ones."""
+        return Posterior(self.model, self.data.sample.split, self.prior)
 
     @cached_property
     def of_sample(self) -> Posterior:

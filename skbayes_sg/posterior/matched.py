@@ -10,11 +10,13 @@ standard deviations is ten times smaller (math/matched.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import row_blocks
 from skbayes_sg.diagnostics.batches import Batches, batches_a_chain, starts_of
 from skbayes_sg.diagnostics.gradients import fewest
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
@@ -51,18 +53,18 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     n = len(flat)
     if n < fewest(1):
         return None
-    x = target.coordinates.transform(flat)
     in_pairs = n >= fewest(dim) and has_matrix(dim)  # products of all pairs of coordinates
-    if not in_pairs:  # of many parameters each such array has hundreds of megabytes
-        del flat
+    if in_pairs:
+        x = target.coordinates.transform(flat)
+    else:  # of many parameters each such array has hundreds of megabytes
+        x = _in_place(target.coordinates.transform, flat)
     h = gradients(target, x)
     centre, spread = x.mean(axis=0), x.std(axis=0)
     if not (np.isfinite(h).all() and (spread > 0).all()):
         return None
-    w = x - centre
+    w = x - centre if in_pairs else np.subtract(x, centre, out=x)
     w /= spread
     h *= spread
-    del x
     try:
         control = _of_all_pairs(w, h) if in_pairs else _one_by_one(w, h)
         if in_pairs:
@@ -78,17 +80,23 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     moved *= spread
     moved += centre
     with np.errstate(over="ignore", invalid="ignore"):
-        moved = target.coordinates.inverse_transform(moved)
+        moved = _in_place(target.coordinates.inverse_transform, moved)
     if not np.isfinite(moved).all():  # curved coordinates have an exponential
         return None
     return moved.reshape(theta.shape), batches
 
 
+def _in_place(function: Callable[[NDArray], NDArray], draws: NDArray) -> NDArray:
+    """`function` of draws (n, D) in place of them, some at a time."""
+    for rows in row_blocks(len(draws), 8 * draws.shape[1], 8 * elements_at_a_time()):
+        draws[rows] = function(draws[rows])
+    return draws
+
+
 def gradients(target: Target, x: NDArray) -> NDArray:
     """Gradients h at draws (n, D) of the chains, from all rows or from the whole pool."""
     h = np.empty_like(x)
-    draw_size = max(target.dim, target.n_rows * target.posterior.widest)
-    n_parts = min(len(x), 1 + len(x) * draw_size // elements_at_a_time())
+    n_parts = min(len(x), 1 + len(x) * target.point_size // elements_at_a_time())
     with np.errstate(over="ignore", invalid="ignore"):
         for part in np.array_split(np.arange(len(x)), n_parts):
             h[part] = target.full_gradient(x[part])

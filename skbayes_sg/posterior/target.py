@@ -64,6 +64,11 @@ class Density(ABC):
         """A gradient that costs far less than that of all rows; None if there is none."""
         return None
 
+    @property
+    def point_size(self) -> int:
+        """Numbers that a gradient from all rows holds for each point."""
+        return self.posterior.n_rows * self.posterior.widest
+
 
 class Point(NamedTuple):
     """Where chains are, and the way back of a gradient."""
@@ -155,6 +160,10 @@ class ChainTarget(Target):
     @cached_property
     def fast_gradient(self) -> FastGradient | None:
         return self.density.fast_gradient if self.joint is None else None
+
+    @property
+    def point_size(self) -> int:
+        return max(self.dim, self.density.point_size)
 
     def with_prior(self, prior: Prior) -> ChainTarget:
         if self.joint is not None:

@@ -14,8 +14,8 @@ from skbayes_sg.data import row_blocks
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.coordinates import LowRank, reproducible_eigh
-from skbayes_sg.linalg.scores import Factor, Scores, dense
-from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix_once
+from skbayes_sg.linalg.scores import Factor, Scores, dense, with_ones
+from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix, has_matrix_once
 from skbayes_sg.posterior import Posterior
 
 _KRYLOV = 8, 10  # vectors of a block, and blocks
@@ -29,7 +29,9 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
 
     The columns that the rows determine better than the prior does, up to a thousand, get a matrix.
     The others get their diagonal. What stands out of the curvature then is of low rank, and block
-    Lanczos iterations find it (math/high_dimensional.md#a-diagonal-a-block-and-low-rank).
+    Lanczos iterations find it. Of a factor with so many levels that all other columns are at most a
+    thousand these get the matrix that is left when the levels, whose curvature is diagonal, are
+    eliminated, and nothing stands out (math/high_dimensional.md#a-diagonal-a-block-and-low-rank).
     """
     model, single, sample = posterior.predictor, posterior.single, posterior.data.sample
     columns = model.columns()
@@ -66,6 +68,10 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     if few:
         information = np.zeros_like(information)
 
+    level = _levels(posterior)
+    if level is not None:
+        return _without_levels(posterior, theta, turned, level, information, precision)
+
     # columns that the data determine, by information over precision of the prior
     most = 1000
     if outliers and sample.is_dense:
@@ -100,6 +106,78 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     else:
         Q, values = _outliers(coordinates, roots, prior)
     return replace(coordinates, Q=Q, stretch=1 / np.sqrt(values))
+
+
+def _levels(posterior: Posterior) -> NDArray | None:
+    """Columns of one output of which no row has two, if all others may have a matrix.
+
+    They are the longest run of neighbours, as the levels of a factor are.
+    """
+    sample, model = posterior.data.sample, posterior.predictor
+    others = posterior.dim - posterior.data.n_features
+    if not sample.sparse_rows or others != int("intercept" in model.shapes):
+        return None
+    X = sample.X
+    if not X.has_sorted_indices:
+        X = X.sorted_indices()
+    # of neighbours in a row a run has one: it begins after the last left one whose right one it has
+    first = np.zeros(X.shape[1], X.indices.dtype)
+    same_row = np.ones(max(X.nnz - 1, 0), bool)
+    within = X.indptr[1:-1]
+    same_row[within[(within > 0) & (within < X.nnz)] - 1] = False
+    np.maximum.at(first, X.indices[1:][same_row], X.indices[:-1][same_row] + 1)
+    first = np.maximum.accumulate(first[: posterior.data.n_features])
+    last = np.arange(len(first))
+    end = int(np.argmax(last - first))
+    level = np.arange(first[end], end + 1)
+    return level if has_matrix(posterior.dim - len(level)) else None
+
+
+def _without_levels(
+    posterior: Posterior,
+    theta: NDArray,
+    roots: list[Scores],
+    level: NDArray,
+    information: NDArray,
+    precision: NDArray,
+) -> LowRank:
+    """Coordinates from the Cholesky factor of the curvature in which the levels come first.
+
+    Their block D is diagonal, so that of the products C of levels and others the factor has
+    D^-1/2 C and that of the Schur complement (Bates et al. 2015, section 3).
+    """
+    dim = posterior.dim
+    others = np.setdiff1d(np.arange(dim), level)
+    diagonal = information + precision
+    gram, cross = _gram(roots, others)[0], np.zeros((len(others), len(level)))
+    for root in roots:
+        left, X = root.factors[0]
+        assert X is not None
+        weight = np.square(left).reshape(-1, root.n_rows).sum(axis=0)
+        row_bytes = len(others) * X.dtype.itemsize
+        for rows in row_blocks(root.n_rows, row_bytes, 8 * elements_at_a_time()):
+            part = dense(X[rows][:, others[others < X.shape[1]]])
+            if part.shape[1] < len(others):
+                part = with_ones(part)
+            cross += (part * weight[rows, None]).T @ X[rows][:, level]
+    follows = np.zeros((len(others), dim))
+    follows[:, level] = cross / diagonal[0, level]
+    schur = gram - follows[:, level] @ cross.T
+    schur[np.diag_indices_from(schur)] += precision[0, others] + 1e-6 * gram.diagonal()
+    lower = np.linalg.cholesky(schur)
+    none = np.zeros((dim, 0))
+    return LowRank(
+        centre=theta,
+        columns=np.arange(dim)[None],
+        V=np.ones((1, 1)),
+        scale=1 / np.sqrt(diagonal),
+        leading=others,
+        roots=np.linalg.inv(lower).T[None],
+        inverses=lower.T[None].copy(),
+        Q=none,
+        stretch=none[0],
+        follows=follows,
+    )
 
 
 def _gram(roots: list[Scores], leading: NDArray) -> NDArray:

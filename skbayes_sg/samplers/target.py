@@ -282,6 +282,11 @@ class Target(ABC):
         return None
 
     @property
+    def point_size(self) -> int:
+        """Numbers that a gradient from all rows holds for each point."""
+        return max(self.dim, self.n_rows * self.posterior.widest)
+
+    @property
     def single(self) -> Target:
         """The same with rows in single precision, in which those of a pool are anyhow."""
         return self

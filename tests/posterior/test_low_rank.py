@@ -1,5 +1,6 @@
 import tracemalloc
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ from scipy import sparse
 from skbayes_sg.linalg import DIAGONAL, FULL
 from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.models import Linear, Softmax
+from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.posterior.all_rows import AllRows
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.target import ChainTarget
-from skbayes_sg.posterior.whitening import low_rank
+from skbayes_sg.posterior.whitening import _levels, low_rank
 from skbayes_sg.samplers import SGLD
 
 
@@ -76,9 +78,11 @@ def random_coordinates(rng, outputs=2, c=7, m=3, r=2):
 def test_the_four_maps_belong_to_one_matrix(outputs, seed):
     rng = np.random.default_rng(seed)
     here = random_coordinates(rng, outputs)
-    if outputs == 1:
-        here = replace(here, columns=np.arange(7)[None], V=np.ones((1, 1)))
     D = 7 * outputs
+    if outputs == 1:
+        follows = rng.standard_normal((3, 7))
+        follows[:, here.leading] = 0
+        here = replace(here, columns=np.arange(7)[None], V=np.ones((1, 1)), follows=follows)
     T = (here.inverse_transform(np.eye(D)) - here.centre).T
     u, g = rng.standard_normal((2, 4, D))
     np.testing.assert_allclose(here.inverse_transform(u), here.centre + u @ T.T)
@@ -156,6 +160,69 @@ def test_the_gradient_of_a_step_is_that_of_all_rows(kind, form, always_wide):
     assert target.anchor.steepness >= target.anchor.stiffness
 
 
+def crossed(n_rows=2000, levels=(60, 2), seed=0):
+    """Two numbers, and levels of crossed factors."""
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(size, size=n_rows) for size in levels]
+    parts = [np.eye(size)[code] for size, code in zip(levels, codes, strict=True)]
+    X = np.hstack([rng.standard_normal((n_rows, 2)) + 1, *parts])
+    return X, X @ rng.standard_normal(X.shape[1]) / 2
+
+
+@pytest.mark.usefixtures("always_wide")
+@pytest.mark.parametrize("kind", ["two classes", "Poisson"])
+def test_levels_that_are_eliminated_leave_the_identity(kind):
+    X, eta = crossed()
+    if kind == "Poisson":
+        y = np.random.default_rng(1).poisson(np.exp(eta / 2)).astype(float)
+        posterior = Posterior.of(Poisson(X.shape[1]), sparse.csr_array(X), y, 2.0)
+    else:
+        posterior = problem(kind, X, eta)
+    mode = mode_from_zero(posterior)
+    here = low_rank(posterior, mode.theta)
+    np.testing.assert_array_equal(here.leading, [0, 1, 62, 63, 64])  # and not the first factor
+    assert not here.Q.size
+    curvature = here.pullback_matrix(posterior.expand(mode.theta, FULL).curvature.dense())
+    np.testing.assert_allclose(curvature, np.eye(posterior.dim), atol=2e-3)
+    target = ChainTarget(AllRows.low_rank(posterior, mode))
+    assert target.anchor.stiffness == pytest.approx(1, abs=0.05)
+
+
+def test_levels_are_columns_of_which_no_row_has_two(always_wide, monkeypatch):
+    X, eta = crossed()
+    posterior = problem("two classes", X, eta)
+    np.testing.assert_array_equal(_levels(posterior), np.arange(2, 62))
+    shuffled = posterior.data.X.copy()
+    for start, end in pairwise(shuffled.indptr):  # of a row, in any order
+        shuffled.indices[start:end] = shuffled.indices[start:end][::-1]
+        shuffled.data[start:end] = shuffled.data[start:end][::-1]
+    shuffled.has_sorted_indices = False
+    other = Posterior(posterior.model, replace(posterior.data, X=shuffled), posterior.prior)
+    np.testing.assert_array_equal(_levels(other), np.arange(2, 62))
+    X[7, [10, 30]] = 1  # a row of two levels ends the run between them
+    np.testing.assert_array_equal(_levels_of(X, eta, monkeypatch), np.arange(11, 62))
+    assert _levels(problem("three classes", X, eta)) is None  # outputs share rows
+    assert _levels(problem("two classes", *text())) is None  # no run leaves few others
+
+
+def _levels_of(X, eta, monkeypatch):
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 15)
+    found = _levels(problem("two classes", X, eta))
+    monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 5)
+    return found
+
+
+def test_a_gradient_of_many_rows_holds_those_of_a_block():
+    n, levels = 200_000, 2000
+    X = sparse.csr_array((np.ones(n), np.arange(n) % levels, np.arange(n + 1)), shape=(n, levels))
+    posterior = Posterior.of(Softmax(levels, 2), X, np.ones(n))
+    blocks = posterior.data.blocks(posterior.model.row_size)
+    assert len(blocks) > 1
+    assert posterior.point_size == blocks[0].stop
+    few = Posterior.of(Softmax(2, 2), X[:10, :2].toarray(), np.ones(10))
+    assert few.point_size == 10
+
+
 def test_few_dense_rows_leave_the_identity(monkeypatch):
     monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 5)
     monkeypatch.setattr("skbayes_sg.linalg.sizes._ONCE", 60)
@@ -225,16 +292,23 @@ def test_products_of_sparse_rows_are_those_of_dense_ones(kind, monkeypatch):
 
 
 @pytest.mark.usefixtures("always_wide")
-def test_products_of_rare_entries_make_no_dense_rows():
-    """A factor of many levels has one entry a row: 40 MB if dense, and as much when weighted."""
+@pytest.mark.parametrize("shared", [1, 0])
+def test_products_of_rare_entries_make_no_dense_rows(shared):
+    """A factor of many levels has one entry a row: 40 MB if dense, and as much when weighted.
+
+    Its levels are eliminated, unless rows have two of them.
+    """
     n, levels = 10_000, 1000
-    member = np.random.default_rng(0).integers(levels, size=n)
-    X = sparse.csr_array((np.ones(n), member, np.arange(n + 1)), shape=(n, levels))
+    rng = np.random.default_rng(0)
+    each = 2 - shared
+    member = rng.integers(levels, size=n * each)
+    ends = np.arange(n + 1) * each
+    X = sparse.csr_array((np.ones(n * each), member, ends), shape=(n, levels))
     y = np.where(np.random.default_rng(1).random(n) < 0.5, 1.0, -1.0)
     posterior = Posterior.of(Softmax(levels, 2), X, y, 0.01)
     tracemalloc.start()
     found = low_rank(posterior, np.zeros((1, posterior.dim)), outliers=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(found.leading) == 1000
+    assert len(found.leading) == (1 if shared else 1000)
     assert peak < 6 * 8 * levels**2  # matrices of the columns

@@ -1,7 +1,5 @@
 """Draws matched to their gradients: exact where the posterior is normal, unbiased elsewhere."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.special import digamma, polygamma
@@ -16,7 +14,7 @@ from skbayes_sg.posterior.matched import matched
 class Density:
     """A target whose gradient is a function of the draws."""
 
-    coordinates, n_rows, posterior = Identity(), 1, SimpleNamespace(widest=1)
+    coordinates, point_size = Identity(), 1
 
     def __init__(self, gradient, dim):
         self.full_gradient, self.dim = gradient, dim
