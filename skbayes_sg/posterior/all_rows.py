@@ -111,8 +111,19 @@ class AllRows(Density):
         points = deterministic_rng("steepness").standard_normal((32, self.dim))
         lines = gradient(points[:16])
         lines /= np.linalg.norm(lines, axis=1, keepdims=True)
-        along = steepness(gradient, Diag(np.ones(self.dim)), lines, points)
+        along = steepness(gradient, self._slopes, Diag(np.ones(self.dim)), lines, points)
         return {"steepness": max(along, stiffness), "stiffness": stiffness}
+
+    def _slopes(self, start: NDArray, directions: NDArray, distances: NDArray) -> NDArray:
+        """Gradients along lines from a point, for which rows are multiplied once for each line."""
+        prior, theta = self._rows.prior, self.coordinates.inverse_transform(start[None])
+        lines = self.coordinates.inverse_transform(directions) - self.coordinates.centre
+        at_start, of_prior = self.grad_estimate(start[None], slice(None))[0], prior.gradient(theta)
+        slopes = self._rows.forces_along(theta, lines, distances) + directions @ at_start
+        for slope, distance in zip(slopes, distances, strict=True):
+            change = prior.gradient(theta + distance * lines) - of_prior
+            slope += np.sum(change * lines, axis=1)
+        return slopes
 
     def under(self, posterior: Posterior) -> AllRows:
         """In the same coordinates; how steep it is under this prior is not measured."""

@@ -371,7 +371,7 @@ class Expanded(Density):
             of_pool = partial(self.grad_estimate, rows=slice(None))
             return np.concatenate(list(in_order(of_pool, parts)))
 
-        steepest = steepness(gradient, curvature, lines, rows.points)
+        steepest = steepness(gradient, slopes_of(gradient), curvature, lines, rows.points)
         if rows.model.conjugate:
             return steepest, 1.0
         units = self.coordinates.pullback(np.eye(self.dim))
@@ -620,8 +620,25 @@ def _factor(size: NDArray, m: float) -> float:
 # -- how far the posterior is from its expansion, where its chains will be -----------------------
 
 
+Slopes = Callable[[NDArray, NDArray, NDArray], NDArray]
+"""Gradients (distances, lines) along lines from a point (D,), of directions (lines, D), at some
+distances."""
+
+
+def slopes_of(gradient: Callable[[NDArray], NDArray]) -> Slopes:
+    """Those that a gradient has."""
+
+    def slopes(start: NDArray, directions: NDArray, distances: NDArray) -> NDArray:
+        places = start + distances[:, None, None] * directions
+        flat = gradient(places.reshape(-1, places.shape[-1])).reshape(places.shape)
+        return np.einsum("tkd,kd->tk", flat, directions)
+
+    return slopes
+
+
 def steepness(
     gradient: Callable[[NDArray], NDArray],
+    slopes: Slopes,
     curvature: Operator,
     least_linear: NDArray,
     points: NDArray,
@@ -640,6 +657,8 @@ def steepness(
     ----------
     gradient : function
         Gradient of the log posterior at distances (n, D) from the anchor, (n, D).
+    slopes : function
+        The same along lines, which may cost less than all of it.
     curvature : Operator
         Minus the Hessian there.
     least_linear : array of shape (k, D)
@@ -658,25 +677,22 @@ def steepness(
     directions = root.matvec(np.concatenate([lines, least_linear]))
 
     # from the anchor to places on lines through it
-    slopes, distances = [], np.array([1.0, 2.0, 3.0, 4.0])  # in standard deviations
+    found, distances = [], np.array([1.0, 2.0, 3.0, 4.0])  # in standard deviations
     for sign in (1.0, -1.0):
-        places = (sign * distances)[:, None, None] * directions  # (distances, lines, D)
-        flat = gradient(places.reshape(-1, places.shape[-1])).reshape(places.shape)
-        along = sign * np.einsum("tkd,kd->tk", flat, directions)
+        along = sign * slopes(np.zeros_like(points[0]), directions, sign * distances)
         start = sign * (at_anchor * directions).sum(axis=1)
         before = np.concatenate([start[None], along[:-1]])
         log_density = np.cumsum(0.5 * (along + before), axis=0)  # the distances are 1 apart
         slope = (start - along) / distances[:, None]
-        slopes.append(slope[log_density > -9.0])  # that of a Gaussian at 4 is -8
-    largest = float(np.concatenate(slopes).max(initial=0.0))
+        found.append(slope[log_density > -9.0])  # that of a Gaussian at 4 is -8
+    largest = float(np.concatenate(found).max(initial=0.0))
 
     # Over two standard deviations around four typical points: in many dimensions no line through
     # the anchor meets one.
-    typical = points[:4, None]
-    ahead = gradient((typical + directions).reshape(-1, points.shape[1]))
-    behind = gradient((typical - directions).reshape(-1, points.shape[1]))
-    around = -0.5 * (ahead - behind).reshape(len(typical), *directions.shape) * directions
-    return max(largest, float(around.sum(axis=2).max()))
+    for typical in points[:4]:
+        behind, ahead = slopes(typical, directions, np.array([-1.0, 1.0]))
+        largest = max(largest, float(0.5 * (behind - ahead).max()))
+    return largest
 
 
 def column_steepness(

@@ -19,7 +19,7 @@ from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior import control_variates as cv
-from skbayes_sg.posterior.control_variates import Expanded, choose_pool, steepness
+from skbayes_sg.posterior.control_variates import Expanded, choose_pool, slopes_of, steepness
 from skbayes_sg.posterior.gaussian import find_mode, laplace_points, posterior_mean
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, SGFS, SGLD, UnderdampedLangevin
@@ -320,9 +320,9 @@ def test_steepness_is_the_largest_slope_where_the_posterior_has_mass(
     """1 for a Gaussian; in one dimension the largest -gradient / distance of a skewed density."""
     lines = []
 
-    def along(gradient, curvature, least_linear, points):
+    def along(gradient, slopes, curvature, least_linear, points):
         lines.append(least_linear)
-        return steepness(gradient, curvature, least_linear, points)
+        return steepness(gradient, slopes, curvature, least_linear, points)
 
     monkeypatch.setattr(cv, "steepness", along)
     linear = Posterior.of(Linear(3, noise_variance=1.0), *regression.data.load(slice(None))[:2])
@@ -338,7 +338,8 @@ def test_steepness_is_the_largest_slope_where_the_posterior_has_mass(
         return -(np.expm1(0.5 * d)) / 0.5
 
     one = np.eye(1)
-    found = steepness(gradient, Dense(one), one, np.array([[-1.0], [1.0]]))
+    points = np.array([[-1.0], [1.0]])
+    found = steepness(gradient, slopes_of(gradient), Dense(one), one, points)
     d = np.arange(1.0, 5.0)
     log_density = -(np.expm1(0.5 * d) - 0.5 * d) / 0.25
     assert (log_density > -9).tolist() == [True, True, True, False]

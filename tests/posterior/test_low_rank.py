@@ -13,6 +13,7 @@ from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.posterior.all_rows import AllRows
+from skbayes_sg.posterior.control_variates import slopes_of
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.posterior.whitening import _levels, low_rank
@@ -210,6 +211,18 @@ def _levels_of(X, eta, monkeypatch):
     found = _levels(problem("two classes", X, eta))
     monkeypatch.setattr("skbayes_sg.linalg.sizes._IN_EVERY_STEP", 5)
     return found
+
+
+@pytest.mark.usefixtures("always_wide")
+@pytest.mark.parametrize("kind", KINDS)
+def test_slopes_along_lines_are_those_of_gradients(kind):
+    posterior = problem(kind, *crossed(300))
+    target = AllRows.low_rank(posterior, mode_from_zero(posterior))
+    start, *lines = np.random.default_rng(0).standard_normal((4, posterior.dim))
+    ends, distances = np.array(lines), np.array([-1.0, 2.0])
+    expected = slopes_of(lambda u: target.grad_estimate(u, slice(None)))(start, ends, distances)
+    found = target._slopes(start, ends, distances)
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
 def test_a_gradient_of_many_rows_holds_those_of_a_block():
