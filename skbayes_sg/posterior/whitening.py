@@ -70,7 +70,7 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
 
     level = _levels(posterior)
     if level is not None:
-        return _without_levels(posterior, theta, turned, level, information, precision)
+        return _without_levels(theta, turned, level, information, precision)
 
     # columns that the data determine, by information over precision of the prior
     most = 1000
@@ -134,7 +134,6 @@ def _levels(posterior: Posterior) -> NDArray | None:
 
 
 def _without_levels(
-    posterior: Posterior,
     theta: NDArray,
     roots: list[Scores],
     level: NDArray,
@@ -146,7 +145,7 @@ def _without_levels(
     Their block D is diagonal, so that of the products C of levels and others the factor has
     D^-1/2 C and that of the Schur complement (Bates et al. 2015, section 3).
     """
-    dim = posterior.dim
+    dim = theta.size
     others = np.setdiff1d(np.arange(dim), level)
     diagonal = information + precision
     gram, cross = _gram(roots, others)[0], np.zeros((len(others), len(level)))
