@@ -186,7 +186,7 @@ def learned(
 
     conditional : moments of standardised columns under a given precision
     """
-    centre, unit, d = X.mean(axis=0), X.std(axis=0), X.shape[1]
+    centre, unit = X.mean(axis=0), X.std(axis=0)
     rho = np.arange(-8.0, 5.5, 0.5)  # less than e^-10 of the mass is outside
     found = [conditional((X - centre) / unit, float(np.exp(one))) for one in rho]
     if None in found:
@@ -197,7 +197,13 @@ def learned(
     p = np.exp(log_p - logsumexp(log_p))
     mean = np.average([one.mean for one in given], axis=0, weights=p)
     second = [one.covariance + np.outer(one.mean - mean, one.mean - mean) for one in given]
-    k, back = n_outputs, np.eye(len(mean))
+    found = Moments(mean, np.average(second, axis=0, weights=p))
+    return of_columns(found, centre, unit, n_outputs)
+
+
+def of_columns(found: Moments, centre: NDArray, unit: NDArray, n_outputs: int) -> Moments:
+    """Of the parameters for columns X, given those for (X - centre) / unit."""
+    k, d, back = n_outputs, len(unit), np.eye(len(found.mean))
     back[: k * d, : k * d] /= np.tile(unit, k)
     back[k * d : k * d + k, : k * d] = -np.kron(np.eye(k), centre / unit)
-    return Moments(back @ mean, back @ np.average(second, axis=0, weights=p) @ back.T)
+    return Moments(back @ found.mean, back @ found.covariance @ back.T)

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from benchmarks.exactness.audit_exact import Moments, classes, learned, linear, with_noise
+from benchmarks.exactness.audit_exact import (
+    Moments,
+    classes,
+    learned,
+    linear,
+    of_columns,
+    with_noise,
+)
 
 
 class Problem(NamedTuple):
@@ -145,7 +152,7 @@ def _made(shape: str, kind: str, rng: np.random.Generator) -> Problem | None:
 def _moments(
     X: NDArray, y: NDArray, kind: str, given: dict, rng: np.random.Generator
 ) -> Moments | None:
-    """Under the precision that is given, or a learned one."""
+    """Under the precision that is given, or a learned one; intercepts at the columns' means."""
 
     def conditional(X: NDArray, precision: float) -> Moments | None:
         if kind == "linear":
@@ -154,9 +161,14 @@ def _moments(
             return with_noise(X, y, precision, 0.1, NOISE)
         return classes(X, y, precision, 0.1, rng)
 
-    if "prior_precision" in given:
-        return conditional(X, given["prior_precision"])
-    return learned(X, conditional, 3 if kind == "multinomial" else 1)
+    n_outputs = 1 if kind in ("linear", "noise") or y.max() == 1 else int(y.max()) + 1
+    if "prior_precision" not in given:
+        return learned(X, conditional, n_outputs)
+    centre = X.mean(axis=0)
+    found = conditional(X - centre, given["prior_precision"])
+    if found is None:
+        return None
+    return of_columns(found, centre, np.ones(X.shape[1]), n_outputs)
 
 
 def _labels(shape: str, kind: str, outputs: NDArray, rng: np.random.Generator) -> NDArray:

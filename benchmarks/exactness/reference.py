@@ -172,7 +172,7 @@ def columns(X: NDArray, w: NDArray) -> tuple[NDArray, NDArray, NDArray]:
 
 def determined(X: NDArray, w: NDArray, precision: float) -> float:
     """Parameters that the rows determine, which take degrees of freedom from the noise."""
-    Z = np.column_stack([X, np.ones(len(X))])
+    Z = np.column_stack([X - w @ X / w.sum(), np.ones(len(X))])
     prior = np.append(np.full(X.shape[1], precision), INTERCEPT_PRECISION["linear"])
     known = (Z.T * w) @ Z
     return min(np.trace(np.linalg.solve(known + np.diag(prior), known)), w.sum() - 1)
@@ -271,8 +271,7 @@ def log_given(form: Form, rows: Rows, theta: Any, ell: Any) -> Any:
     """Prior of the parameters under log precisions of the columns (features,)."""
     b, alpha, own = split(form, theta)
     noise = own[0] if form.family == "linear" else 0.0
-    centre = b @ rows.mean if form.prior == GIVEN else 0.0  # where the intercept has its prior
-    away = alpha - centre - rows.start[0]
+    away = alpha - rows.start[0]  # where columns have their means
     value = 0.5 * (ell - noise - jnp.exp(ell - noise) * b**2).sum()
     value += 0.5 * (-noise - jnp.exp(-noise) * rows.intercept_precision * away**2).sum()
     if form.family == "linear":  # of log s^2, with its Jacobian
@@ -424,8 +423,7 @@ def _from_prior(form: Form, rows: Rows, eta: NDArray, rng: np.random.Generator) 
     shape = len(eta), form.outputs
     ell = np.asarray(jax.vmap(lambda each: log_precisions(form, rows, each)[0])(eta))
     b = rng.standard_normal((*shape, form.features)) * np.exp(-0.5 * ell)[:, None]
-    centre = b @ rows.mean if form.prior == GIVEN else 0.0
-    alpha = rows.start[0] + centre + rng.standard_normal(shape) / np.sqrt(rows.intercept_precision)
+    alpha = rows.start[0] + rng.standard_normal(shape) / np.sqrt(rows.intercept_precision)
     own = rows.own_mean + rows.own_sd * rng.standard_normal((len(eta), form.own))
     return np.concatenate([b.reshape(len(eta), form.outputs * form.features), alpha, own], axis=1)
 

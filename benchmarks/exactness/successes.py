@@ -112,8 +112,9 @@ def by_nuts(X: NDArray, k: NDArray, n: NDArray, model: Any) -> dict[str, NDArray
 
     def minus_log_density(q):
         eta = X @ q[:p_intercept] + q[p_intercept]
+        at_means = X.mean(axis=0) @ q[:p_intercept] + q[p_intercept]
         value = -0.5 * PRECISION * (q[:p_intercept] ** 2).sum()
-        value -= 0.5 * model.intercept_precision * q[p_intercept] ** 2
+        value -= 0.5 * model.intercept_precision * at_means**2
         if not dispersed:
             return -value - (k * eta - n * jnp.logaddexp(0.0, eta)).sum()
         p, size = jax.nn.sigmoid(eta), jnp.exp(-q[-1])
