@@ -6,7 +6,7 @@ names the pages that would change, and ends with exit code 1. What may stand und
 
 - ``file``: a CSV of benchmarks/results, or a list of them; ``"claims"`` has the claims of all
   of them, with the columns file, verdict, claim, measured and limit, and ``"older"`` those of the
-  list ``older`` that no table shows, with the columns file, command, commit and day.
+  list ``older`` that no table shows, with the columns file, commit and day.
 - ``where``: keeps the rows with these cells, ``{model = "default", set = ["iris", "wine"]}``;
   ``*`` stands for any text.
 - ``columns``: each the name of a column of the file, or ``{label, ...}`` with any key of this list.
@@ -67,12 +67,12 @@ def header(file: str) -> tuple[str, str, str, str]:
 
 @cache
 def older() -> pd.DataFrame:
-    """The CSVs of an older package that no table shows, and what made them when."""
+    """The CSVs of an older package that no table shows, with the commit and the day of each."""
     hidden = set(stored()["older"]).difference(*map(files_of, described().values()))
     rows = []
     for file in sorted(hidden):
-        command, _, day, commit = header(file)
-        rows.append({"file": file, "command": command, "commit": commit, "day": day})
+        *_, day, commit = header(file)
+        rows.append({"file": file, "commit": commit, "day": day})
     return pd.DataFrame(rows)
 
 
