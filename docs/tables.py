@@ -57,12 +57,12 @@ def claims() -> pd.DataFrame:
     return pd.DataFrame(found, columns=["file", "verdict", "claim", "measured", "limit"])
 
 
-def header(file: str) -> tuple[str, str, str, str]:
-    """The first line of a CSV: its command, the script in it, the day and the commit."""
-    form = r"# (python (?:-m )?(\S+).*|mutmut run), ([\d-]{10}), ([0-9a-f]{8}\+?)"
+def header(file: str) -> tuple[str, str, str]:
+    """The first line of a CSV: the script of its command, the day and the commit."""
+    form = r"# (?:python (?:-m )?(\S+).*|mutmut run), ([\d-]{10}), ([0-9a-f]{8}\+?)"
     with (RESULTS / file).open(encoding="utf-8") as lines:
-        command, script, day, commit = re.fullmatch(form, lines.readline().strip()).groups()
-    return command, script or "", day, commit
+        script, day, commit = re.fullmatch(form, lines.readline().strip()).groups()
+    return script or "", day, commit
 
 
 @cache
@@ -71,7 +71,7 @@ def older() -> pd.DataFrame:
     hidden = set(stored()["older"]).difference(*map(files_of, described().values()))
     rows = []
     for file in sorted(hidden):
-        *_, day, commit = header(file)
+        _, day, commit = header(file)
         rows.append({"file": file, "commit": commit, "day": day})
     return pd.DataFrame(rows)
 
@@ -206,7 +206,7 @@ def of_older(table: dict) -> str:
     """The line under a table with files of an older package: their commits."""
     made = {}
     for file in sorted(files_of(table) & set(stored()["older"])):
-        _, _, day, commit = header(file)
+        _, day, commit = header(file)
         made.setdefault((day, commit), []).append(f"`{file}`")
     if not made:
         return ""

@@ -95,7 +95,7 @@ def ages():
     """Changes of draws since each table was made, by file, the most of all kinds of fits."""
     found = {}
     for path in sorted(tables.RESULTS.glob("*.csv")):
-        _, made_by, day, commit = tables.header(path.name)
+        made_by, day, commit = tables.header(path.name)
         commit = commit.rstrip("+")
         since = git("rev-list", "HEAD", f"^{commit}", "--", GOLDEN)
         if not git("cat-file", "-t", commit):  # of a branch that is gone: what is of later days
