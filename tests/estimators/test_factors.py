@@ -498,11 +498,12 @@ def test_a_factor_has_a_precision_of_its_own_from_the_third_level_on(cls, y):
     model.partial_fit(ROWS.iloc[third[:1]], y[third[:1]])
     assert list(model.prior_precision_blocks_) == ["city", "other"]
     model.partial_fit(ROWS.iloc[third[1:]], y[third[1:]])
-    fit = cls(random_state=0).fit(ROWS[all_rows], y[all_rows])
+    # three levels have tails that know no fourth moment: of 2,048 draws sds are a fifth off
+    fit = cls(n_draws=400, random_state=0).fit(ROWS[all_rows], y[all_rows])
     assert list(fit.prior_precision_blocks_) == ["city", "other"]
     found, whole = of_levels(model), of_levels(fit)
     assert np.abs((found["mean"] - whole["mean"]) / whole["sd"]).max() < 0.3
-    np.testing.assert_allclose(found["sd"], whole["sd"], rtol=0.25)
+    np.testing.assert_allclose(found["sd"], whole["sd"], rtol=0.2)
 
 
 @quick
