@@ -7,9 +7,9 @@
 Each sampler fits problems of known posterior (`audit_problems.py`) at its defaults and at two bad
 settings: one whose distribution is wrong (a step too large, or a structure too poor), one too short
 or with minibatches too small. "stream" is the default in ten chunks of sorted labels, and in one
-that keeps a quarter of the rows, and what it says of the last chunk counts; priors are learned from
-a first chunk there, so it skips those problems. The worst parameter counts. With s the Monte Carlo
-error that the draws of the fit themselves have,
+that keeps a quarter of the rows, and what holds at the end of what it has said counts, with what it
+says where it is read; priors are learned from a first chunk there, so it skips those problems. The
+worst parameter counts. With s the Monte Carlo error that the draws of the fit themselves have,
 
 - a result is wrong if a mean is off by more than .3 posterior standard deviations + 3 s, or a
   standard deviation by more than 20 % + 3 s,
@@ -37,6 +37,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.common.harness import Claim, Report, benchmark
 from benchmarks.exactness.audit_problems import Problem, problems
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, diagnostics
+from skbayes_sg.estimators.updating import _warnings_of
 from skbayes_sg.samplers import (
     HMC,
     IASG,
@@ -129,12 +130,13 @@ def run(model: Any, problem: Problem, setting: str) -> None:
         return
     kept = 16 * share * X.shape[0] * 8 * (X.shape[1] + 1) / 2**20
     more = {"classes": np.unique(y)} if hasattr(model, "predict_proba") else {}
-    *before, last = np.array_split(np.argsort(y, kind="stable"), min(10, len(y)))
-    with config_context(working_memory=1024 if share == 1.0 else kept):
-        with warnings.catch_warnings(action="ignore"):
-            for rows in before:
-                model.partial_fit(X[rows], y[rows], **more)
-        model.partial_fit(X[last], y[last], **more)
+    budget = config_context(working_memory=1024 if share == 1.0 else kept)
+    with budget, warnings.catch_warnings(action="ignore"):  # each kind comes once
+        for rows in np.array_split(np.argsort(y, kind="stable"), min(10, len(y))):
+            model.partial_fit(X[rows], y[rows], **more)
+    for text in _warnings_of(model._stream, 1.0).values():
+        warnings.warn(text, ConvergenceWarning, stacklevel=1)
+    model.coef_  # noqa: B018
 
 
 def fits(problem: Problem, seed: int, samplers: list[str] | None) -> Iterator[Fit]:

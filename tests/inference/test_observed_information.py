@@ -172,11 +172,11 @@ def test_folded_rows_keep_it(name):
 
 
 def test_the_expected_information_stands_in_with_a_warning():
-    """Three counts for five parameters."""
+    """Three counts for four parameters."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((3, 3)), np.array([0, 0, 30])
-    wide = {"prior_precision": 1e-4, "intercept_precision": 1e-4}
-    model = BayesianNegativeBinomialRegressor(**wide, random_state=0)
+    wide = {"prior_precision": 1e-4, "fit_intercept": False, "random_state": 0}
+    model = BayesianNegativeBinomialRegressor(**wide)
     model.partial_fit(X, y)
     with pytest.warns(ConvergenceWarning, match="not positive definite.*call fit"):
         deviations = model.coef_std_
@@ -186,12 +186,14 @@ def test_the_expected_information_stands_in_with_a_warning():
     model.partial_fit(more, rng.negative_binomial(3, 0.5, 300))
     with warnings.catch_warnings(action="error"):
         assert (model.coef_std_ > 0).all()
-    fit = BayesianNegativeBinomialRegressor(prior_precision=1e-4, random_state=0)
+    fit = BayesianNegativeBinomialRegressor(**wide)
     with warnings.catch_warnings():  # of other things
         warnings.simplefilter("ignore")
         fit.fit(X, [0, 0, 300])  # the mean of the draws is farther out
     with pytest.warns(ConvergenceWarning, match="not positive definite.* not affected"):
         assert (fit.posterior_.covariance.diagonal() > 0).all()
-    after = BayesianNegativeBinomialRegressor(prior=fit.posterior_, random_state=0)
+    after = BayesianNegativeBinomialRegressor(
+        prior=fit.posterior_, fit_intercept=False, random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match="not positive definite"):
         after.fit(more, rng.negative_binomial(3, 0.5, 300))
