@@ -134,8 +134,9 @@ def run(model: Any, problem: Problem, setting: str) -> None:
     with budget, warnings.catch_warnings(action="ignore"):  # each kind comes once
         for rows in np.array_split(np.argsort(y, kind="stable"), min(10, len(y))):
             model.partial_fit(X[rows], y[rows], **more)
-    for text in _warnings_of(model._stream, 1.0).values():
-        warnings.warn(text, ConvergenceWarning, stacklevel=1)
+    for kind, text in _warnings_of(model._stream, 1.0).items():
+        if kind != "drift":  # that rows are sorted is so, and says nothing of the posterior
+            warnings.warn(text, ConvergenceWarning, stacklevel=1)
     model.coef_  # noqa: B018
 
 
