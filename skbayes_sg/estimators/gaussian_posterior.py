@@ -136,7 +136,7 @@ class FittedPosterior:
             if held is not None and scales is not None:  # under precisions that are others now
                 ratio = prior.precision[: len(held)] / np.where(held[:, 0] > 0, held[:, 0], 1.0)
                 held = held * ratio[:, None]
-        elif columns is not None:
+        elif columns is not None and estimator._em() is not None:  # a given precision holds none
             held = _held_by(prior, model, columns)
         return cls(
             distribution,

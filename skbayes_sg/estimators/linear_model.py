@@ -340,7 +340,7 @@ class LinearModel(BayesianEstimator):
 
     def _facts(self, posterior: Posterior) -> dict[str, Any]:
         data, columns = posterior.data, None
-        if self._asks_columns():
+        if self._asks_columns(posterior.dim):
             columns = of_columns(data)
         if isinstance(self.prior, FittedPosterior):
             before = self.prior.with_columns_of(posterior.predictor, self._design)
@@ -348,10 +348,10 @@ class LinearModel(BayesianEstimator):
         facts = {"_columns": columns, "_spread": posterior.predictor.spread_of_y(data)}
         return facts | factors_of(self, data)
 
-    def _asks_columns(self) -> bool:
+    def _asks_columns(self, dim: int) -> bool:
         """Whether the prior knows units or means of the columns, or was in another fit."""
-        is_posterior = isinstance(self.prior, FittedPosterior)
-        return self.fit_intercept or self._em() is not None or is_posterior
+        at_means = self.fit_intercept and has_matrix(dim)
+        return at_means or self._em() is not None or isinstance(self.prior, FittedPosterior)
 
     def _warnings_of_stream(self, stream: Stream) -> dict[str, str]:
         """What the rows of a stream are warned of, by kind."""
@@ -405,7 +405,8 @@ class LinearModel(BayesianEstimator):
         for output, b in enumerate(blocks["intercept"].T.astype(np.float64)):
             mean = weights @ b
             variance = weights @ (b - mean) ** 2
-            covariance = (weights * (b - mean)) @ blocks["coef"][:, output]
+            coef = blocks["coef"][:, output]  # in single precision, where they are large
+            covariance = (weights * (b - mean)).astype(coef.dtype) @ coef
             covariance /= self.coef_std_.reshape(len(of_prior["intercept"]), -1)[output]
             covariance[np.abs(covariance) < certain * np.sqrt(variance)] = 0.0  # by chance
             pull = precision * (mean - of_prior["intercept"][output])

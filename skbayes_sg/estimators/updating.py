@@ -138,7 +138,7 @@ def update(
         before = Stream(prior, start, start, seed, model, columns=columns, drift=Drift())
 
     # what is learned from rows is asked again when others come
-    stream = before.told(model, data, estimator._asks_columns())
+    stream = before.told(model, data, estimator._asks_columns(model.dim))
     is_due = stream.is_due(before)
     if is_due or model.conjugate:
         rows = stream.rows_that_tell(data)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg.data import deterministic_rng
 from skbayes_sg.diagnostics.judgements import Misfit
+from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.control_variates import moments_along
 from skbayes_sg.posterior.gaussian import Distribution, in_the_mean
@@ -43,8 +44,10 @@ def misfit_of(posterior: Posterior, distribution: Distribution) -> Misfit:
     with np.errstate(divide="ignore"):  # of a line too narrow for the grid of `moments_along`
         worst = 1 / sd[np.abs(np.log(sd)).argmax()]
     draws = distribution.draw(deterministic_rng("misfit"), _DRAWS, matched=True)
+    n_parts = min(_DRAWS, 1 + _DRAWS * posterior.point_size // elements_at_a_time())
     with np.errstate(over="ignore", invalid="ignore"):  # of counts far from their means
-        weight = posterior.log_prob(draws) - distribution.log_density(draws)
+        of_rows = [posterior.log_prob(part) for part in np.array_split(draws, n_parts)]
+        weight = np.concatenate(of_rows) - distribution.log_density(draws)
     if np.isfinite(weight).all() and (n_own := len(posterior.predictor.own)):
         own = (draws - distribution.mean)[:, -n_own:] / np.sqrt(distribution.variance[-n_own:])
         terms = np.concatenate([np.ones((_DRAWS, 1)), own, own**2, own**3], axis=1)

@@ -136,6 +136,20 @@ def test_a_given_precision_is_that_of_ridge_regression_which_does_not_shrink_an_
     np.testing.assert_allclose(model.posterior_.mean[:12], found, rtol=1e-6)
 
 
+def test_a_given_precision_holds_no_column_of_one_value():
+    """So that of the next fit, in which the column varies, is the same number."""
+    X, more = DIABETES.copy(), 100 * DIABETES[::-1]
+    X[:, 3] = 5.0
+    given = {"noise_variance": 1.0, "prior_precision": 0.5, "random_state": 0, "n_draws": 20}
+    y = (PROGRESSION - PROGRESSION.mean()) / PROGRESSION.std()
+    first = BayesianLinearRegression(**given).fit(X, y).posterior_
+    following = BayesianLinearRegression(prior=first, **given | {"prior_precision": "learned"})
+    both = BayesianLinearRegression(**given).fit(np.r_[X, more], np.r_[y, y])
+    found, whole = following.fit(more, y).posterior_, both.posterior_
+    np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.covariance, whole.covariance, rtol=1e-4, atol=1e-9)
+
+
 def test_sparse_rows_and_single_precision_in_other_units():
     y, factor = TARGETS["two classes"], np.geomspace(1e-6, 1e6, 10)
     model, X = BayesianLogisticRegression(**SHORT), np.maximum(DIABETES, 0)
