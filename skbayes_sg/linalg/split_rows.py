@@ -14,8 +14,8 @@ _FULL = 0.25  # share of numbers that are not zero, from which on a column is de
 class SplitRows:
     """CSR rows (n, m) whose columns of many numbers are an array, for products with vectors.
 
-    A stored number of a sparse product takes as long as ten numbers of a dense one. Without the
-    full columns, what is left of a row is one number for each factor, so that a product gathers the
+    A stored number of a sparse product takes longer than one of a dense product. Without the full
+    columns, what is left of a row is one number for each factor, so that a product gathers the
     coefficients of its levels, and the transposed one adds up by level. Slices of rows copy
     nothing.
 
@@ -44,17 +44,10 @@ class SplitRows:
         (columns,) = np.nonzero(stored > _FULL * n)
         if not len(columns):
             return X
-        place = np.full(m, -1)
-        place[columns] = range(len(columns))
-        at = place[X.indices]
-        apart = at >= 0
-        row = np.repeat(np.arange(n), np.diff(X.indptr))[apart]
-        numbers = np.zeros((n, len(columns)), X.dtype)
-        np.add.at(numbers, (row, at[apart]), X.data[apart])
-        ends = X.indptr.copy()
-        ends[1:] -= np.cumsum(np.bincount(row, minlength=n)).astype(ends.dtype)
-        others = sparse.csr_array((X.data[~apart], X.indices[~apart], ends), shape=X.shape)
-        return cls(numbers, columns, others)
+        others = sparse.csr_array(X, copy=True)
+        others.data[np.isin(others.indices, columns)] = 0.0
+        others.eliminate_zeros()
+        return cls(X[:, columns].toarray(), columns, others)
 
     @property
     def nnz(self) -> int:

@@ -54,15 +54,13 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     if n < fewest(1):
         return None
     in_pairs = n >= fewest(dim) and has_matrix(dim)  # products of all pairs of coordinates
-    if in_pairs:
-        x = target.coordinates.transform(flat)
-    else:  # of many parameters each such array has hundreds of megabytes
-        x = _in_place(target.coordinates.transform, flat)
+    # of many parameters each such array has hundreds of megabytes
+    x = _in_place(target.coordinates.transform, flat.copy() if in_pairs else flat)
     h = gradients(target, x)
     centre, spread = x.mean(axis=0), x.std(axis=0)
     if not (np.isfinite(h).all() and (spread > 0).all()):
         return None
-    w = x - centre if in_pairs else np.subtract(x, centre, out=x)
+    w = np.subtract(x, centre, out=x)
     w /= spread
     h *= spread
     try:
