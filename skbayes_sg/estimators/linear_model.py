@@ -26,7 +26,7 @@ from skbayes_sg.data.row_metadata import (
     with_trials,
 )
 from skbayes_sg.diagnostics.batches import Batches
-from skbayes_sg.diagnostics.limits import CERTAIN_ERRORS, SHIFT_LIMIT
+from skbayes_sg.diagnostics.limits import SHIFT_LIMIT
 from skbayes_sg.estimators import updating
 from skbayes_sg.estimators.base import (
     BayesianEstimator,
@@ -52,6 +52,12 @@ from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import FirstPass, require_chunk, source_of, weights_or_none
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
+from skbayes_sg.estimators.warnings_of_rows import (
+    is_separated,
+    moved_by_intercepts,
+    of_certain_rows,
+    of_columns_without_unit,
+)
 from skbayes_sg.frames import as_table
 from skbayes_sg.inference.one_mode import OneMode
 from skbayes_sg.inference.precision import SEPARATED, Hyperprior
@@ -61,8 +67,7 @@ from skbayes_sg.inspection.names import feature_names
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.coordinates import Affine
-from skbayes_sg.linalg.scores import dense
-from skbayes_sg.linalg.sizes import has_matrix, has_matrix_once
+from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Predictor
@@ -78,9 +83,6 @@ from skbayes_sg.priors.shrinkage import ScaleMixture
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.streams.bayesian_updating import Stream
 from skbayes_sg.validation import checked_weights, require_choice, warn
-
-_ROUNDING = 1e-13  # of numbers up to some hundred, in double precision
-_CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
 
 @dataclass(eq=False, repr=False)
@@ -361,67 +363,29 @@ class LinearModel(BayesianEstimator):
         """Warnings about columns of one value, where the prior is in units of the columns."""
         if self._em() is None or isinstance(self.prior, FittedPosterior):
             return []
-        columns, notices = of_columns(posterior.data), list[str]()
-        size = np.maximum(columns.unit, np.abs(columns.mean))
-        of_levels = np.zeros(len(size), bool)  # one without rows is predicted as a new one
-        for levels in facts["_levels"].values():
-            of_levels[list(levels.factor.columns)] = True
-        for which, problem in (
-            (
-                (columns.unit == 0) & ~of_levels,
-                "one value in all rows, so the data say nothing about the coefficient, which is "
-                "held at zero; leave such columns out, or give prior_precision a number",
-            ),
-            (
-                (columns.unit > 0) & (size < _ROUNDING),
-                f"numbers below {_ROUNDING:g}, as the rounding errors that are left of a column of "
-                "one value when its mean is taken off; leave such columns out, or scale them if "
-                "their differences mean something",
-            ),
-        ):
-            (numbers,) = np.nonzero(which)
-            if len(numbers):
-                names = self._column_names
-                examples = ", ".join(repr(names[column]) for column in numbers[:3])
-                more = f" and {len(numbers) - 3} more" if len(numbers) > 3 else ""
-                notices.append(f"column {examples}{more} of X: {problem}")
-        return notices
+        of_levels = [column for new in facts["_levels"].values() for column in new.factor.columns]
+        return of_columns_without_unit(of_columns(posterior.data), of_levels, self._column_names)
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
-        """Also a warning of a coefficient that the prior of an intercept at zero moves.
-
-        Without this prior, of precision l and mean m, the means of a normal posterior would be
-        farther by Cov(theta, b) l (E[b] - m) / (1 - l Var(b)), b being the intercept.
-        """
+        """Also a warning of a coefficient that the prior of an intercept at zero moves."""
         warnings = super()._explained(posterior, warnings)
         at_zero = self.fit_intercept and not has_matrix(posterior.dim)
         if not at_zero or isinstance(self.prior, FittedPosterior):
             return warnings
-        model, weights = posterior.predictor, self._draws.flat_weights
-        blocks, of_prior = model.unpack(self._draws.flat), model.unpack(posterior.prior.mean)
-        precision = self.intercept_precision / model.unit**2
-        certain = CERTAIN_ERRORS / np.sqrt(self.diagnostics_["ess_min"])
-        worst, column = 0.0, 0
-        for output, b in enumerate(blocks["intercept"].T.astype(np.float64)):
-            mean = weights @ b
-            variance = weights @ (b - mean) ** 2
-            coef = blocks["coef"][:, output]  # in single precision, where they are large
-            covariance = (weights * (b - mean)).astype(coef.dtype) @ coef
-            covariance /= self.coef_std_.reshape(len(of_prior["intercept"]), -1)[output]
-            covariance[np.abs(covariance) < certain * np.sqrt(variance)] = 0.0  # by chance
-            pull = precision * (mean - of_prior["intercept"][output])
-            moved = np.abs(covariance * pull / max(1 - precision * variance, 0.1))
-            if moved.max() > worst:
-                worst, column = float(moved.max()), int(moved.argmax())
-        if worst > SHIFT_LIMIT:
-            warnings.append(
-                f"the prior of the intercept moves the coefficient of column "
-                f"{self._column_names[column]!r} by about {worst:.1f} of its posterior standard "
-                "deviations: with more than 1,000 parameters it is where columns are zero, far "
-                "from the mean of this one; take off the means of such columns, for example by "
-                "StandardScaler, or lower intercept_precision"
-            )
-        return warnings
+        precision = self.intercept_precision / posterior.predictor.unit**2
+        sd, ess = np.atleast_2d(self.coef_std_), self.diagnostics_["ess_min"]
+        moved = moved_by_intercepts(posterior, self._draws, sd, precision, ess)
+        column = int(moved.argmax())
+        if not moved[column] > SHIFT_LIMIT:
+            return warnings
+        return [
+            *warnings,
+            f"the prior of the intercept moves the coefficient of column "
+            f"{self._column_names[column]!r} by about {moved[column]:.1f} of its posterior "
+            "standard deviations: with more than 1,000 parameters it is where columns are zero, "
+            "far from the mean of this one; take off the means of such columns, for example by "
+            "StandardScaler, or lower intercept_precision",
+        ]
 
     def _few_draws(self, posterior: Posterior) -> FewDraws | None:
         # effects of new levels are balanced over all draws; a mean that is linear takes one product
@@ -768,30 +732,14 @@ class LinearClassifier(LinearModel, BayesianClassifier):
         """That a plane separates the classes, where chains have learned the precision.
 
         And a column whose prior alone allows a coefficient that makes rows certain.
-
-        Where it separates the classes, its posterior is as wide as the prior, and no number of
-        draws helps. An intercept takes the mean of a column, however far from zero.
         """
         fit, warnings = self._fit, super()._explained(posterior, warnings)
         assert fit is not None
-        if fit.scales is None and fit.learned is not None and is_separated(self, posterior):
+        by_chains = fit.scales is None and fit.learned is not None
+        mean = self._draws.mean()[None]
+        if by_chains and is_separated(posterior, self.model_.is_right, mean):
             warnings = [*warnings, SEPARATED]
-        if not warnings:
-            return []
-        precision = self.model_.unpack(posterior.prior.precision)["coef"].max(axis=0)
-        columns = of_columns(posterior.data)
-        square = columns.variance + (0.0 if self.fit_intercept else columns.mean**2)
-        logits = np.sqrt(square / precision)
-        column = int(logits.argmax())
-        if not logits[column] > _CERTAIN:
-            return warnings
-        name = self._column_names[column]
-        return [
-            *warnings,
-            f"the prior of column {name!r} of X allows logits of {logits[column]:.1g}, far beyond "
-            "certainty; scale the columns, for example by StandardScaler, or raise prior_precision "
-            "for it",
-        ]
+        return warnings and warnings + of_certain_rows(posterior, self._column_names)
 
     def _bind_blocks(self, X, y, metadata: RowMetadata) -> tuple[Posterior, dict[str, Any]]:
         """Posterior of rows out of core, and the facts about them."""
@@ -819,29 +767,6 @@ class LinearClassifier(LinearModel, BayesianClassifier):
 
         data = first_pass.data(encode)
         return Posterior(model, data, self._prior(model, data, classes)), {"classes_": classes}
-
-
-def is_separated(estimator: Any, posterior: Posterior) -> bool:
-    """Whether a plane goes between the classes of the rows in memory.
-
-    It does where the posterior mean is right about each of them; and between any two sets of rows
-    that are linearly independent, as those of fewer rows than columns mostly are.
-    """
-    rows, model = posterior.data.sample, estimator.model_
-    mean = estimator._draws.mean()[None]
-    batches = map(rows.load, rows.blocks(model.row_size))
-    if all(model.is_right(mean, batch.X, batch.y).all() for batch in batches):
-        return True
-    if rows.n_rows > rows.n_features or not has_matrix_once(rows.n_rows):
-        return False
-    X = rows.X[:, : rows.n_features]
-    gram = dense(X @ X.T).astype(np.float64, copy=False)
-    gram.flat[:: len(gram) + 1] -= np.finfo(X.dtype).eps ** 0.5 * gram.diagonal().max()
-    try:
-        np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 class LinearRegressor(BayesianRegressor, LinearModel):
