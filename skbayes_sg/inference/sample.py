@@ -263,7 +263,13 @@ def until_enough(
 
 
 def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
-    """Parameters and hyperparameters of these draws; `posterior` is under the engine's prior."""
+    """Parameters and hyperparameters of these draws; `posterior` is under the engine's prior.
+
+    Raises
+    ------
+    FloatingPointError
+        If chains are where no precision of the prior lets coefficients be.
+    """
     if not chains[0].weights.any():
         raise ValueError(
             "no draw falls into the part of a cycle that counts; raise n_draws, or change thin"
@@ -285,8 +291,13 @@ def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
             noise = 1.0 if prior.quadratic else np.exp(-flat[:, -1:])
             eta = noise * scales.squares(prior, flat - prior.mean)
             eta = eta.reshape(*draws.shape[:2], -1)
-            # seeded by the step of a draw, so that a run that stops and goes on draws the same
             last, integrated = chains[0].state, IntegratedPrecisions(scales.independent())
+            if not eta.max() <= integrated.largest:
+                sampler = stopped.sampler
+                raise FloatingPointError(
+                    f"{sampler} left the posterior by step {last.t}; {sampler.advice}"
+                )
+            # seeded by the step of a draw, so that a run that stops and goes on draws the same
             seed = last.normals.bit_generator.seed_seq.generate_state(4)
             for k in range(n_draws):
                 step = last.t - (n_draws - k) * engine.length.thin

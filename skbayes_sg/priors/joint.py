@@ -221,6 +221,11 @@ class IntegratedPrecisions:
         self._start = 2 * (scales.rate or 1e-10 / scales.unit)
         self._groups = [(n, np.flatnonzero(scales.sizes == n)) for n in np.unique(scales.sizes)]
 
+    @property
+    def largest(self) -> float:
+        """Squares Q above which no hyperprior lets coefficients be."""
+        return 0.5 * 600.0**2 / self._scales.least
+
     def _mode(self, n: float, rate: NDArray) -> tuple[NDArray, NDArray]:
         """Mode of lambda for groups of n, and the slope s there."""
         least, slope_at = self._scales.least, self._scales.power_slope
@@ -241,7 +246,7 @@ class IntegratedPrecisions:
         The table ends 600 natural logarithms below the density where the hyperprior ends.
         """
         scales, tables = self._scales, []
-        end = np.log(0.5 * 600.0**2 / scales.least)
+        end = np.log(self.largest)
         knots = np.linspace(np.log(self._start), end, 2048)  # error of the log density below 1e-9
         rate = 0.5 * np.exp(knots)
         for n, _ in self._groups:
@@ -286,7 +291,8 @@ class IntegratedPrecisions:
         """Independent draws of log lambda given Q, as Q.
 
         By rejection from a Gamma distribution whose mean is the mode: 1 / lambda is above its
-        tangent there, and the power below its own over log lambda.
+        tangent there, and the power below its own over log lambda. Far above `largest` next to none
+        is accepted.
         """
         drawn = np.empty_like(squares)
         for n, group in self._groups:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import scale
 
 from skbayes_sg import BayesianLogisticRegression, VariationalEM
 from skbayes_sg.callbacks import Callback, Checkpoint
-from skbayes_sg.chains.run import go_on
+from skbayes_sg.chains.run import go_on, run_chains
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.diagnostics.judgements import Misfit
 from skbayes_sg.estimators.warnings_of_rows import is_separated
@@ -371,3 +371,20 @@ def test_a_stream_of_few_rows_says_so_where_it_is_read():
         warnings.simplefilter("error", ConvergenceWarning)
         model.partial_fit(rng.standard_normal((2000, 8)), rng.random(2000) < 0.5)
         model.coef_  # noqa: B018
+
+
+def test_chains_that_no_precision_explains_make_place_for_the_next_sampler(monkeypatch):
+    """Precisions given such draws are hardly ever accepted: they would be drawn for hours."""
+    X, y = logistic_data(2000, 3)
+    honest = run_chains
+
+    def thrown(sampler, *rest):
+        chains = honest(sampler, *rest)
+        if sampler.rejects:
+            return chains
+        return [chain._replace(draws=1e12 * chain.draws) for chain in chains]
+
+    monkeypatch.setattr("skbayes_sg.inference.sample.run_chains", thrown)
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
+    assert type(model.sampler_).__name__ == "HMC"
+    assert "left the posterior" in model.sampler_reason_
