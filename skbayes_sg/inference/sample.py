@@ -58,6 +58,7 @@ from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import warn
 
 AUTO = ("auto", "auto")  # burn_in and thin, which the user left to the sampler
+_ROWS_ASKED = 1 << 28  # of all gradients together, which take some seconds
 _LARGE_DRAWS = 1 << 20  # bytes; single precision blurs less than a draw's Monte Carlo error
 
 
@@ -333,6 +334,9 @@ def summarised(engine: Engine, posterior: Posterior, plan: Plan, chains: list[Ch
     # gradients of all rows that take a sixth of that, and tell means and standard deviations
     of_chain = -(-fewest(posterior.dim) // n_chains)
     budget = int(0.16 * work / posterior.data.n_rows)
+    if engine.sampler.rejects and engine.sampler.variance_reduction is not None:
+        # on a pool far fewer rows are touched; whether it stands for all of them, these tell
+        budget = max(budget, min(256, _ROWS_ASKED // posterior.data.n_rows))
     n_gradients = min(1024, max(256, of_chain * n_chains), budget)
     agreement = plan.agreement(fit, posterior, n_gradients)
     n_draws, burn_in, thin = engine.steps(n_draws)

@@ -44,6 +44,7 @@ from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.models.scored import Scored
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.calibrated import calibrated, has_sums
 from skbayes_sg.posterior.gaussian import Mode, laplace_points
 from skbayes_sg.posterior.target import Density
 from skbayes_sg.priors.scales import Scales
@@ -56,10 +57,12 @@ _WIDTH = 2.0  # of the points, in posterior standard deviations: the remainder g
 _UNIFORM = 0.1  # share of the draws that treats all rows alike: no weight is above ten
 _FROZEN = 0.01  # error of the gradient by the choice of the pool, per direction
 _SMALLEST = 2000  # rows of a pool
+_CALIBRATED = 0.06  # the same error, under weights that leave none of it in the mean
 _MANY = 0.1  # of the pool: to draw and gather so many rows takes as long as to take all
 _BLOCK = 1 << 22  # bytes of rows that stay in the cache between two products
 _HITS = 4  # rows of a minibatch in which a column counts
 _LIKE_ROWS = 100  # rows of a minibatch that take as long as drawing it
+_GROWS = 2.0  # noise number above which the noise of so few rows grows faster than the distance
 _FEW_ROWS = 64  # of the fast gradient, at least
 _SAVING = 16  # rows over these, from which the short steps cost little beside the long ones
 _LINES = 32  # along which remainders of rows show where a posterior is steep
@@ -500,9 +503,16 @@ def _stored(matrix: NDArray) -> Operator:
 
 
 def choose_pool(
-    posterior: Posterior, mode: Mode, points: NDArray, rng: np.random.Generator
+    posterior: Posterior,
+    mode: Mode,
+    points: NDArray,
+    rng: np.random.Generator,
+    calibrate: bool = True,
 ) -> tuple[Batch, Pool]:
     """The pool of a posterior of a `Predictor` around a mode, in one pass over the rows.
+
+    Where that takes many rows, fewer do whose weights are `calibrated`, unless the error that is
+    measured then is larger.
 
     The size of a remainder is sqrt(E ||Lam^-1/2 r_i||^2), over points twice as far from the mode as
     `points`, which stand for the normal approximation N(mode, Lam^-1). The change of the outputs at
@@ -533,6 +543,10 @@ def choose_pool(
     spread = (total / _WIDTH**2) ** 2 / posterior.dim
     most = min(n_drawable, max(_SMALLEST, (1 << 24) // posterior.dim))  # 2^24 numbers
     m = int(np.clip(np.ceil(spread / _FROZEN**2), _SMALLEST, most))
+    calibrate &= has_sums(posterior)
+    fewer = max(2 * _SMALLEST, math.ceil(spread / _CALIBRATED**2))
+    calibrate &= 2 * fewer <= m
+    m = fewer if calibrate else m
     share = _mixed(size, total, _UNIFORM / n_rows)
     factor = np.inf if n_rows <= 2 * m else _factor(share, m * (n_drawable / n_rows))
 
@@ -563,12 +577,18 @@ def choose_pool(
     weight = 1 / inclusion
     of_row = size * weight / _WIDTH**2
     error = float(np.sqrt(np.sum(of_row**2 * (1 - inclusion)) / posterior.dim))
+    if calibrate and error > 0:
+        weight, error = calibrated(posterior, mode, points, batch, weight)
+        if not error <= _FROZEN:
+            return choose_pool(posterior, mode, points, rng, calibrate=False)
+        of_row = size * weight / _WIDTH**2
     q = _mixed(size * weight, float(np.sum(size * weight)), _UNIFORM * (weight / weight.sum()))
     noise_number = float(np.sum(of_row**2 / q) / posterior.dim)
     # the noise of a normal score is all along one direction, and not D times less in the mean
     along = posterior.dim if isinstance(posterior.model, Scored) else 1
     n = math.ceil(32 * max(1.0, along * noise_number))
     few = has_matrix(posterior.dim) and max(n, _LIKE_ROWS) <= _MANY * len(weight)
+    few &= not (calibrate and noise_number > _GROWS)
     return batch, Pool(weight, q, error, noise_number, n if few else len(weight))
 
 
