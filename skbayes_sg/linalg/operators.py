@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, lapack
+from scipy.linalg import lapack
 
 _NOT_DEFINITE = (
     "matrix is not positive definite: a direction has neither data noise nor prior; give every "
@@ -260,7 +260,11 @@ class Dense(_Storage):
 
     def bordered(self, scale: NDArray, corner: NDArray) -> Dense:
         """S A S for a diagonal S, and a diagonal of further coordinates."""
-        return Dense(block_diag(self.matrix * np.outer(scale, scale), np.diag(corner)))
+        n = self.dim  # SciPy's block_diag takes as long as ten products of few parameters
+        matrix = np.zeros((n + len(corner), n + len(corner)))
+        np.multiply(self.matrix, np.outer(scale, scale), out=matrix[:n, :n])
+        matrix[range(n, len(matrix)), range(n, len(matrix))] = corner
+        return Dense(matrix)
 
     def in_blocks(self, parts: Sequence[NDArray]) -> Blocks:
         return Blocks.from_parts(parts, [self.matrix[np.ix_(part, part)] for part in parts])
