@@ -35,6 +35,11 @@ _FEWEST_ROWS = 1000  # on which columns are looked at
 _OUTPUTS = 1 << 22  # of rows, along the lines of all columns, for which they are looked at
 
 
+def is_thrown(figures: dict[str, float]) -> bool:
+    """Whether chains left the region in which the expansion of their target serves."""
+    return not figures["stein_ratio"] < THROWN_RATIO
+
+
 def diagnose_run(
     run: Engine, chains: list[Chain], agreement: dict[str, float], kept_passes: float
 ) -> tuple[dict[str, float], list[str]]:

@@ -163,7 +163,7 @@ class OneMode(Plan):
         assert fit.engine is not None
         sampler = fit.engine.sampler
         adjusted = sampler.rejects or sampler.asked_for
-        thrown = not adjusted and fit.figures["stein_ratio"] >= diagnose.THROWN_RATIO
+        thrown = not adjusted and diagnose.is_thrown(fit.figures)
         return thrown or judgements.is_enough(fit.figures)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> Distribution | Deferred[Distribution]:

@@ -45,6 +45,7 @@ from skbayes_sg.inference.result import (
     held_in_single_precision,
     in_single_precision,
 )
+from skbayes_sg.inference.start import on_whole_pool
 from skbayes_sg.inference.warm_up import choose, prepare
 from skbayes_sg.linalg.sizes import bytes_to_keep
 from skbayes_sg.posterior import Posterior
@@ -148,6 +149,14 @@ def sample(
                 break
             again = options._replace(last=None).seeded()
             again = again._replace(seed=again.spawn(2)[1])  # not that of the first
+            thrown = run is None or diverged is not None or diagnose.is_thrown(run.fit.figures)
+            whole = on_whole_pool(engine, candidate.target, again) if thrown else None
+            if whole is not None:  # around the same expansion
+                whole = replace(whole, reason=f"{why}, on minibatches of a pool", passes=passes)
+                another = Candidate.of(whole, candidate.target, posterior, plan, options)
+                if another.seconds <= LONG:
+                    candidate, before = another, []
+                    continue
             # A precision that was learned stays. One that is sampled is looked for again: chains
             # that part do not tell where it is.
             first = posterior

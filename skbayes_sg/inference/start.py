@@ -156,6 +156,26 @@ def begin(start: Start) -> tuple[Engine, Target]:
     return replace(engine, warnings=notes), target
 
 
+def on_whole_pool(engine: Engine, target: Target, options: Options) -> Engine | None:
+    """The engine whose steps take all rows of the pool, after minibatches threw its chains out.
+
+    The noise of minibatches is that about the anchor. Where remainders grow exponentially, as with
+    few events, it is far larger on the way out. None where steps took the whole pool.
+    """
+    anchor, expansion = target.anchor, engine.expansion
+    if anchor is None or expansion is None or engine.states[0].rows.full_data:
+        return None
+    start_seed, chain_seed = options.spawn(2)
+    rng, dim = np.random.default_rng(start_seed), expansion.theta.shape[1]
+    spread = expansion.curvature.inverse().cholesky()
+    points = expansion.theta + 2 * spread.matvec(rng.standard_normal((engine.n_chains, dim)))
+    sampler = clone(engine.sampler)
+    sampler.asked_for, sampler.batch_size = False, anchor.pool_size
+    states = start_chains(sampler, target, target.cloud(points, rng), chain_seed)
+    length = options.length(sampler.run_length(states[0]))
+    return replace(engine, sampler=sampler, states=states, length=length, burnt=0)
+
+
 def _in_closed_form(start: Start, sampler: Sampler, posterior: Posterior) -> Approximation:
     """A conjugate posterior, whose draws need no start."""
     rows = posterior.data.sample

@@ -373,18 +373,29 @@ def test_a_stream_of_few_rows_says_so_where_it_is_read():
         model.coef_  # noqa: B018
 
 
-def test_chains_that_no_precision_explains_make_place_for_the_next_sampler(monkeypatch):
+@pytest.mark.parametrize("sampler", [UnderdampedLangevin, HMC])
+def test_chains_that_were_thrown_take_the_whole_pool_or_make_place(sampler, monkeypatch):
     """Precisions given such draws are hardly ever accepted: they would be drawn for hours."""
     X, y = logistic_data(2000, 3)
-    honest = run_chains
+    honest, batches = run_chains, []
 
-    def thrown(sampler, *rest):
-        chains = honest(sampler, *rest)
-        if sampler.rejects:
+    def thrown(first, target, *rest):
+        chains = honest(first, target, *rest)
+        if first.rejects:
+            return chains
+        batches.append(first.batch_size)
+        if sampler is UnderdampedLangevin and first.batch_size == target.anchor.pool_size:
             return chains
         return [chain._replace(draws=1e12 * chain.draws) for chain in chains]
 
     monkeypatch.setattr("skbayes_sg.inference.sample.run_chains", thrown)
     model = BayesianLogisticRegression(random_state=0).fit(X, y)
-    assert type(model.sampler_).__name__ == "HMC"
+    assert isinstance(model.sampler_, sampler)
     assert "left the posterior" in model.sampler_reason_
+    assert ("on minibatches" in model.sampler_reason_) == (sampler is UnderdampedLangevin)
+    assert batches[0] < 200
+    assert batches[1:] == [2000]
+    monkeypatch.undo()
+    right = BayesianLogisticRegression(random_state=1).fit(X, y)
+    np.testing.assert_allclose(model.coef_std_, right.coef_std_, rtol=0.05)
+    assert (np.abs(model.coef_ - right.coef_) < 0.1 * right.coef_std_).all()
