@@ -1,10 +1,12 @@
 """Memory and seconds of fits of factors of 10,000 and 50 levels, beside sparse one-hot columns.
 
-    python -m benchmarks.cost.factors [--rows 100000] [--kinds logistic Poisson]
+    python -m benchmarks.cost.factors [--rows 100000 1000000] [--kinds logistic Poisson]
 
-Rows have ten numbers beside the two factors. One precision is shared by all columns. Each fit is in
-a process of its own, and its memory is the largest resident set less that before the fit, in which
-the data are. The frame must take 1 GB at most.
+Rows have ten numbers beside the two factors. Precisions are those of the default, one for the
+numbers and one for each factor, or one that all columns share. One-hot columns come as one sparse
+matrix, with the groups named by ``prior_groups``. Each fit is in a process of its own, and its
+memory is the largest resident set less that before the fit, in which the data are. The frame must
+take 1 GB at most.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import multiprocessing
 import resource
 import time
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -22,10 +25,12 @@ from benchmarks.common.harness import Claim, Report, benchmark
 from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
 
 LEVELS, NUMBERS = (10_000, 50), 10
+FORMS = ("frame", "one-hot")
+PRECISIONS = ("own", "shared")
 KINDS = {"logistic": BayesianLogisticRegression, "Poisson": BayesianPoissonRegressor}
 
 
-def measured(kind: str, form: str, n: int) -> dict:
+def measured(kind: str, form: str, precisions: str, n: int) -> dict:
     """One fit."""
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
@@ -48,13 +53,20 @@ def measured(kind: str, form: str, n: int) -> dict:
         ]
         rows = sparse.csr_array(sparse.hstack([sparse.csr_array(numbers), *parts], format="csr"))
     size = rows.memory_usage().sum() if form == "frame" else 2 * rows.data.nbytes
-    groups = "share" if form == "frame" else None
+    groups: str | dict | None
+    if precisions == "shared":
+        groups = "share" if form == "frame" else None
+    else:
+        ends = np.cumsum((NUMBERS, *LEVELS))
+        of_columns = {name: list(range(*ends[k : k + 2])) for k, name in enumerate("ab")}
+        groups = None if form == "frame" else of_columns
     before, begin = _largest(), time.process_time()
     KINDS[kind](prior_groups=groups, random_state=0).fit(rows, y)
     return {
         "kind": kind,
         "rows": n,
         "form": form,
+        "precisions": precisions,
         "data, MB": size / 1e6,
         "CPU seconds": time.process_time() - begin,
         "memory above, MB": (_largest() - before) / 1e6,
@@ -66,16 +78,19 @@ def _largest() -> float:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def main(report: Report, rows: int = 100_000, kinds: list[str] | None = None) -> None:
-    """Each kind, from a frame and from columns."""
+def main(report: Report, rows: list[int], kinds: list[str]) -> None:
+    """Each kind and size, from a frame and from columns."""
     context, found = multiprocessing.get_context("spawn"), []
-    for kind in kinds or KINDS:
-        for form in ("frame", "one-hot"):
-            with context.Pool(1) as pool:
-                found.append(pool.apply(measured, (kind, form, rows)))
-            report.show(found[-1:])
+    for n, kind, precisions, form in product(rows, kinds, PRECISIONS, FORMS):
+        with context.Pool(1) as pool:
+            found.append(pool.apply(measured, (kind, form, precisions, n)))
+        report.show(found[-1:])
     claims = [
-        Claim(f"{row['kind']}, memory above the data, MB", row["memory above, MB"], high=1000.0)
+        Claim(
+            f"{row['kind']}, {row['rows']:.0e} rows, {row['precisions']}: memory above, MB",
+            row["memory above, MB"],
+            high=1000.0,
+        )
         for row in found
         if row["form"] == "frame"
     ]
@@ -86,6 +101,6 @@ if __name__ == "__main__":
     benchmark(
         main,
         threads=1,
-        rows={"type": int, "default": 100_000},
-        kinds={"nargs": "+", "choices": list(KINDS)},
+        rows={"type": int, "nargs": "+", "default": [100_000]},
+        kinds={"nargs": "+", "choices": list(KINDS), "default": list(KINDS)},
     )
