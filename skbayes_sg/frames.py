@@ -205,7 +205,9 @@ def categories(X: Any, column: int) -> list | None:
     if isinstance(cells.dtype, nw.Enum):
         return list(cells.dtype.categories)
     if cells.dtype == nw.Categorical and cells.implementation.is_pandas_like():
-        return list(cells.to_native().cat.categories)  # narwhals sorts them
+        # narwhals sorts them; a dictionary of Arrow, which pandas may hold, has none of its own
+        declared = getattr(cells.to_native().dtype, "categories", None)
+        return None if declared is None else list(declared)
     return None
 
 

@@ -13,6 +13,12 @@ NUMBERS = np.array([[1.0], [0.0], [3.0], [4.0]])
 FRAMES = {
     "pandas": pd.DataFrame({"c": pd.Categorical(CELLS), "x": NUMBERS[:, 0]}),
     "polars": pl.DataFrame({"c": pl.Series(CELLS, dtype=pl.Categorical), "x": NUMBERS[:, 0]}),
+    "pandas of Arrow": pd.DataFrame(
+        {
+            "c": pd.array(CELLS, pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
+            "x": NUMBERS[:, 0],
+        }
+    ),
     "Arrow": pa.table({"c": pa.array(CELLS).dictionary_encode(), "x": NUMBERS[:, 0]}),
 }
 
