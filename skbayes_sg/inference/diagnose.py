@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sg import diagnostics
 from skbayes_sg.chains.run import Chain
+from skbayes_sg.data import row_blocks
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.diagnostics import gradients, judgements, r_hat_limit
 from skbayes_sg.diagnostics.limits import (
@@ -186,8 +187,10 @@ def of_gradients(
     gradient = _full_gradients(posterior, theta, scales)
     if scales is not None:
         mean, block, k = posterior.prior.mean, scales.block, scales.dim
-        away = theta[:, block] - mean[block]
-        along = np.einsum("nd,nd->n", away, gradient[:, block]) + gradient[:, -k:] @ scales.of_scale
+        along = gradient[:, -k:] @ scales.of_scale
+        for rows in row_blocks(len(theta), 8 * len(block), 8 * elements_at_a_time()):
+            away = theta[rows][:, block] - mean[block]
+            along[rows] += np.einsum("nd,nd->n", away, gradient[rows][:, block])
         along += scales.sizes.sum()
         moved = np.flatnonzero(scales.of_scale) - k  # of sparse priors one of thousands
         ess = max(1.0, float(np.min(diagnostics.ess_mean(draws[..., moved], weights))))

@@ -44,6 +44,7 @@ from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.gaussian import InitialPoint, Mode, distance
+from skbayes_sg.posterior.one_by_one import OneByOneTarget
 from skbayes_sg.priors.scales import OnePrecision, Sampled, Scales
 from skbayes_sg.samplers.target import ModelPosterior, Target
 
@@ -51,6 +52,7 @@ SELF_AVERAGING = 10_000
 """Parameters of which one point has about the mean square of many."""
 THROWN = "control variates threw the chains while the prior was learned"
 _FARTHEST = 1.5  # widths of a hyperparameter from its centre, as far as the curves of it reach
+_NEAR = 0.3  # of log precision: widths of coordinates then differ by a seventh at most
 _SHORTEST_MOVE, _LONGEST_MOVE = 0.3, 1.0  # of log precision at first, and at all
 _FLATTEST = 0.05  # slope of a Newton step
 _LONGER = 4  # times the burn-in of a sampler, where chance hides a move
@@ -132,7 +134,7 @@ class AtMeans(Update):
     """Coordinates of one coefficient at a time, about the means of the chains.
 
     Chains start from the prior, and each of some rounds tells where the coordinates of the next are
-    to be taken.
+    to be taken. Those of groups stay where their precisions do.
     """
 
     def steps(self, engine: Engine, target: Target) -> int:
@@ -144,6 +146,9 @@ class AtMeans(Update):
         sampled, mean = burnt.sampled, points.mean(axis=(0, 1))[None]
         assert sampled is not None
         theta, eta = np.split(mean, [start.posterior.dim], axis=1)
+        has_groups = isinstance(target, OneByOneTarget) and target.has_groups
+        if has_groups and (np.abs(eta - sampled.centre) < _NEAR).all():
+            return None
         learned = at_eta(sampled.scales, start.posterior, eta)
         return start.after(burnt, learned=learned, initial=InitialPoint(theta, None))
 

@@ -49,15 +49,15 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     It is None if there are too few draws, or if they do not move along a direction.
     """
     n_chains, n_draws, dim = theta.shape
-    flat = theta.reshape(-1, dim).astype(np.float64)
-    n = len(flat)
+    n = n_chains * n_draws
     if n < fewest(1):
         return None
     in_pairs = n >= fewest(dim) and has_matrix(dim)  # products of all pairs of coordinates
-    # of many parameters each such array has hundreds of megabytes
+    # of many parameters each such array has hundreds of megabytes, and the precision of the draws
+    flat = theta.reshape(n, dim).astype(np.float64 if in_pairs else theta.dtype)
     x = _in_place(target.coordinates.transform, flat.copy() if in_pairs else flat)
     h = gradients(target, x)
-    centre, spread = x.mean(axis=0), x.std(axis=0)
+    centre, spread = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
     if not (np.isfinite(h).all() and (spread > 0).all()):
         return None
     w = np.subtract(x, centre, out=x)
@@ -170,7 +170,9 @@ class _Control(NamedTuple):
     def moved(self, w: NDArray) -> NDArray:
         """Draws with this mean and covariance."""
         if self.root.ndim == 1:
-            return self.mean + w * (self.root / self.own)
+            moved = w * (self.root / self.own).astype(w.dtype)
+            moved += self.mean
+            return moved
         return self.mean + np.linalg.solve(self.own, w.T).T @ self.root.T
 
     def batches(self, theta: NDArray, w: NDArray, h: NDArray, starts: NDArray) -> Batches:
@@ -245,7 +247,11 @@ def _one_by_one(w: NDArray, h: NDArray) -> _Control:
     Some coordinates at a time: there are a dozen temporary arrays.
     """
     parts = np.array_split(np.arange(w.shape[1]), -(-w.size // elements_at_a_time()))
-    controls = [_of_each(w[:, part], h[:, part]) for part in parts if len(part)]
+    controls = [
+        _of_each(w[:, part].astype(np.float64), h[:, part].astype(np.float64))
+        for part in parts
+        if len(part)
+    ]
     mean, of_mean, root, own, slope = map(np.concatenate, list(zip(*controls, strict=True))[:5])
     return _Control(mean, of_mean, root, own, slope)
 

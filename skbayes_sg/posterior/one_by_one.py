@@ -19,6 +19,7 @@ taken at the mean of the points that chains have been to
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -27,12 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skbayes_sg.data import Batch
 from skbayes_sg.data.columns import of_columns
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame
 from skbayes_sg.linalg import DIAGONAL, FULL, Dense, Diag, Operator
+from skbayes_sg.linalg.coordinates import LowRank
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.whitening import low_rank
 from skbayes_sg.priors import ConditionedPrior, Distribution
 from skbayes_sg.priors.scales import OnePrecision, Sampled, Scales
 from skbayes_sg.samplers.target import Anchor, ScaleMove, Target
@@ -42,7 +46,9 @@ _SHARE = 0.1
 """Share of the rows' information about a coefficient that counts, unless the likelihood is normal.
 Where coefficients are larger rows know less of them: with the whole of it, coordinates are so
 narrow there that chains hardly come to the tails (standard deviations of separable classes three
-quarters of NUTS', ``python -m benchmarks.exactness.hierarchical``)."""
+quarters of NUTS', ``python -m benchmarks.exactness.hierarchical``). The scale of a group of many
+levels is known, and has no such tails: there all of it counts."""
+_MANY = 100
 
 
 def is_one_by_one(posterior: Posterior, scales: Scales) -> bool:
@@ -121,12 +127,18 @@ class OneByOneTarget(Target):
         self.n_rows, self.n_total = posterior.n_rows, posterior.n_total
         model, prior, data = posterior.predictor, posterior.prior, posterior.data.sample
         self.prior = prior
-        n, dim = len(self.scales.block), posterior.dim  # coefficients come first in theta
+        n, dim = math.prod(model.shapes["coef"]), posterior.dim  # coefficients come first in theta
         self.dim, self._n = dim + self.scales.dim, n
         self._start = self.scales.start(prior)
         self._alone = np.array_equal(self.scales.group, np.arange(n))
-        self.has_groups = self.scales.dim == len(self.scales.labels) < n
-        self._rows = data.load(slice(None))
+        self._group = np.zeros(n, np.intp)
+        self._group[self.scales.block] = self.scales.group
+        self._flat = np.setdiff1d(np.arange(n), self.scales.block)  # not shrunken: precisions given
+        self._given = prior.precision[self._flat]
+        self.has_groups = self.scales.dim == len(self.scales.labels) < len(self.scales.block)
+        if not (data.is_dense or data.sparse_rows):
+            data = replace(data, X=data.take(slice(None)))
+        self._data = data
         assert isinstance(prior, Distribution)
         self._of_rest = prior.restricted(np.arange(n, dim))
         # whether intercepts have their prior at the means of the columns, as coordinates have them
@@ -145,7 +157,8 @@ class OneByOneTarget(Target):
             total = square.sum(axis=1)[:, None] * means - 2 * (square @ X)
             information[blocks["coef"]] += total * means * self.n_total / self.n_rows
             gradient[blocks["coef"]] -= gradient[blocks["intercept"]][:, None] * means
-        share = 1.0 if model.conjugate else _SHARE
+        all_counts = model.conjugate | (self.scales.sizes > _MANY)
+        share = np.where(all_counts, 1.0, _SHARE)[self._group]
         share *= 1.0 if prior.quadratic else float(np.exp(theta[0, -1]))  # in units of the noise
         k, pull = share * np.maximum(information[:n], 0.0), share * gradient[:n]
         self._mean, self._unit = prior.mean[:n], prior.unit[:n]
@@ -162,9 +175,12 @@ class OneByOneTarget(Target):
         if may and has_matrix(self.n_rows):
             self.scale_move = ScaleMove(self.rescaled, 1.0)
         curvature = np.ones(self.dim)
+        self._axes: LowRank | None = None
         if self.has_groups:
             share = self._k / (self._k + self._precisions(self._start)[0])
-            curvature[dim:] += 0.25 * np.pi * self.scales.summed(share[None] ** 2)[0]
+            curvature[dim:] += 0.25 * np.pi * self._summed(share[None] ** 2)[0]
+            if not has_matrix(self.dim):
+                self._axes, self._scale = self._whitened(theta)
         self._sd = 1 / np.sqrt(curvature)
         metric: Operator = Diag(curvature)
         # Under one precision the posterior has one shape, in which what rows know to the noise's
@@ -175,14 +191,32 @@ class OneByOneTarget(Target):
         anchor = Anchor.of_all(theta, metric, self.n_rows, self.n_total)
         self.anchor = replace(anchor, has_unit_scales=not one)
 
+    @property
+    def point_size(self) -> int:
+        return max(self.dim, self.posterior.point_size)
+
     @cached_property
     def single(self) -> OneByOneTarget:
         twin = copy.copy(self)
-        twin._rows = self.posterior.data.sample.single.load(slice(None))
+        twin._data = self._data.split
         for name in ("_start", "_k", "_kb", "_mean", "_unit", "_means", "_centre", "_width"):
             value = getattr(self, name)
             setattr(twin, name, None if value is None else value.astype(np.float32))
+        if self._axes is not None:
+            twin._axes, twin._scale = self._axes.single, self._scale.astype(np.float32)
         return twin
+
+    def _whitened(self, theta: NDArray) -> tuple[LowRank, NDArray]:
+        """Axes along which (v, r) is about standard normal, and the scale of (v, r) in theta.
+
+        Rows know the intercept and the mean of a factor's levels together much better than either.
+        """
+        centre = self.sampled.centre[None]
+        prior = self.scales.given(self.prior, self.scales.log_precisions(centre)[0])
+        axes = low_rank(self.posterior.with_prior(prior), theta)
+        point = self._point(self.transform(np.append(theta, centre, axis=1)))
+        scale = np.append(point.sd[0], self._width)
+        return replace(axes, centre=np.zeros_like(theta)), scale
 
     def _joint_curvature(self, theta: NDArray, curvature: NDArray) -> Dense:
         """Curvature of all parameters at theta, and of each hyperparameter by itself."""
@@ -199,9 +233,14 @@ class OneByOneTarget(Target):
 
     def _scores(self, theta: NDArray) -> NDArray:
         """Gradient of the log likelihood of all rows, (chains, D)."""
-        X, y, weight, _ = self._rows
-        scores = self.posterior.model.scores(theta, X, y).scaled(weight)
-        return scores.total(theta.dtype) * (self.n_total / self.n_rows)
+        model = self.posterior.model
+
+        def total(batch: Batch) -> tuple[NDArray]:
+            scores = model.scores(theta, batch.X, batch.y).scaled(batch.weight)
+            return (scores.total(theta.dtype),)
+
+        (gradient,) = self._data.reduce(total, model.row_size)
+        return gradient * (self.n_total / self.n_rows)
 
     def _sheared(self, theta: NDArray, sign: float) -> NDArray:
         """Parameters (n, D) with intercepts moved to the means of the columns, or back."""
@@ -220,7 +259,13 @@ class OneByOneTarget(Target):
         stayed there.
         """
         lam = np.minimum(self.scales.precisions(eta), np.finfo(eta.dtype).max ** 0.8)
-        return (lam if self._alone else lam[:, self.scales.group]) * self._unit
+        lam = (lam if self._alone else lam[:, self._group]) * self._unit
+        lam[:, self._flat] = self._given
+        return lam
+
+    def _summed(self, values: NDArray) -> NDArray:
+        """Sums of numbers of all coefficients (n, P) over the groups, (n, groups)."""
+        return self.scales.summed(values[:, self.scales.block] if len(self._flat) else values)
 
     # -- coordinates ---------------------------------------------------------------------------
 
@@ -238,10 +283,17 @@ class OneByOneTarget(Target):
         v = (coef - self._mean - self._kb * variance) / (noise * np.sqrt(variance))
         u = eta - self._start  # T(z): a quadratic equation in z^2
         z = np.sign(u) * np.sqrt(np.hypot(np.pi, 2 * u) - np.pi)
-        return np.concatenate([v, (rest - self._centre) / self._width, z], axis=1)
+        x = np.concatenate([v, (rest - self._centre) / self._width, z], axis=1)
+        if self._axes is not None:
+            dim = self.posterior.dim
+            x[:, :dim] = self._axes.transform(self._sheared(x[:, :dim] * self._scale, -1.0))
+        return x
 
     def _point(self, x: NDArray) -> _Point:
-        v, rest, z = np.split(x, [self._n, self.posterior.dim], axis=1)
+        of_theta, z = np.split(x, [self.posterior.dim], axis=1)
+        if self._axes is not None:
+            of_theta = self._sheared(self._axes.inverse_transform(of_theta), 1.0) / self._scale
+        v, rest = np.split(of_theta, [self._n], axis=1)
         square = z * z
         root = np.sqrt(0.5 * np.pi + 0.25 * square)
         steepness, eta = (0.5 * np.pi + 0.5 * square) / root, self._start + z * root
@@ -267,7 +319,7 @@ class OneByOneTarget(Target):
         under the prior. Z has the rows of X, less the means beside an intercept, which is last.
         """
         variance = 1 / self._precisions(self.sampled.centre[None])[0]
-        X, means = self.posterior.model.features(self._rows.X), self._means
+        X, means = self.posterior.model.features(self._data.X), self._means
         if means is not None and not sparse.issparse(X):
             X, means = X - means, np.zeros_like(means)
         between = dense((X * variance) @ X.T)
@@ -289,7 +341,8 @@ class OneByOneTarget(Target):
         towards coefficients that interpolate the rows. Trajectories hardly go there: in units of a
         noise that vanishes it is infinitely far (math/priors.md#coordinates-by-coefficient).
         """
-        point, (X, y, *_), model = self._point(theta), self._rows, self.posterior.predictor
+        point, model = self._point(theta), self.posterior.predictor
+        X, y = self._data.X, self._data.y
         variance, inverse, rank = self._interpolation
         residual = model.perfect_outputs(y) - model.outputs(point.theta, X)[:, 0]
         pull = -np.expm1(log_scale)[:, None] * (residual @ inverse)
@@ -331,17 +384,22 @@ class OneByOneTarget(Target):
 
     def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         point, scale = self._point(theta), self.n_total / self.n_rows
-        X, y, weight, _ = self._rows
-        of_rows, scores = self.posterior.model.value_and_scores(point.theta, X, y)
-        of_rows = of_rows if weight is None else of_rows * weight
-        value = scale * of_rows.sum(axis=1, dtype=np.float64)
+        model = self.posterior.model
+
+        def total(batch: Batch) -> tuple[NDArray, NDArray]:
+            of_rows, scores = model.value_and_scores(point.theta, batch.X, batch.y)
+            of_rows = of_rows if batch.weight is None else of_rows * batch.weight
+            return of_rows.sum(axis=1, dtype=np.float64), scores.scaled(batch.weight).total()
+
+        of_rows, gradient = self._data.reduce(total, model.row_size)
+        value = scale * of_rows
         rest = point.rest if self._centred else point.theta[:, self._n :]
         value += self._of_rest.log_density(rest)
         away = (point.fixed + point.moving) / point.noise
         # of the coefficients: sqrt(lambda) / s of their density, times 1 / v' of the Jacobian
         value += 0.5 * (np.log(point.lam * point.variance) - point.lam * away * away).sum(axis=1)
         value += self.scales.log_hyperprior(point.eta) + np.log(point.steepness).sum(axis=1)
-        return value, self._pulled_back(point, scale * scores.scaled(weight).total())
+        return value, self._pulled_back(point, scale * gradient)
 
     def _pulled_back(self, point: _Point, gradient: NDArray) -> NDArray:
         """Gradient over x, from that of the log likelihood over theta, which it overwrites."""
@@ -365,12 +423,17 @@ class OneByOneTarget(Target):
         of_ell *= -prior_share
         pulled *= away
         of_ell -= 0.5 * pulled
-        of_eta = self.scales.slope(point.eta, of_ell if self._alone else self.scales.summed(of_ell))
+        of_eta = self.scales.slope(point.eta, of_ell if self._alone else self._summed(of_ell))
         if not self.prior.quadratic:
             pulled += point.moving * of_coef
             of_rest[:, -1] += 0.5 * pulled.sum(axis=1)
         of_coef *= point.sd
         of_rest *= self._width
+        if self._axes is not None:
+            gradient /= self._scale
+            if self._means is not None:
+                of_coef.reshape(shape)[:] += of_rest[:, : n // shape[2], None] * self._means
+            gradient = self._axes.pullback(gradient)
         of_jacobian = z / (0.5 * np.pi + 0.5 * z * z) - 0.25 * z / point.root**2
         return np.concatenate([gradient, of_eta * point.steepness + of_jacobian], axis=1)
 

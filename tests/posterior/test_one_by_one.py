@@ -25,7 +25,7 @@ from skbayes_sg.diagnostics.judgements import of_disagreement
 from skbayes_sg.inference.precision import Hyperprior
 from skbayes_sg.linalg.scores import dense
 from skbayes_sg.models import Gamma, Linear, NegativeBinomial, Ordinal, Softmax, Student
-from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior import Posterior, one_by_one
 from skbayes_sg.posterior.one_by_one import OneByOneTarget
 from skbayes_sg.priors import Horseshoe, StudentT
 from skbayes_sg.priors.joint import JointPrior
@@ -119,6 +119,20 @@ def test_the_density_is_that_of_parameters_and_hyperparameters(name, kind):
 def test_the_density_is_right_for_any_rows_and_prior(name, options):
     posterior = posterior_of(name, **options)
     check_density(posterior, scales_of(posterior, "horseshoe"))
+
+
+@pytest.mark.parametrize("options", [{}, {"weighted": True}, {"as_csr": True}], ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_density_is_right_along_axes_that_whiten_groups(name, options, monkeypatch):
+    """They serve thousands of levels, beside which some columns may not be shrunken."""
+    monkeypatch.setattr(one_by_one, "has_matrix", lambda dim: False)
+    posterior = posterior_of(name, **options)
+    check_density(posterior, scales_of(posterior, "two groups"))
+    coef = posterior.model.unpack(np.arange(posterior.dim))["coef"]
+    group = np.broadcast_to(np.arange(N_COLUMNS), coef.shape)
+    shrunken = group != 2
+    of_some = Groups(coef[shrunken], group[shrunken] % 2, ["even", "odd"], 0.1)
+    check_density(posterior, of_some)
 
 
 @pytest.mark.parametrize("options", [{}, {"weighted": True}, {"as_csr": True}], ids=str)
