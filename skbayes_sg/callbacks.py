@@ -54,6 +54,12 @@ else:  # scikit-learn 1.7 and 1.8, and type checkers, as scikit-learn declares n
 
 __all__ = ["Callback", "Checkpoint", "ConvergenceStop", "FitSoFar", "TimeLimit"]
 
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__
+
+
 _NOT_WHOLE = (
     "Checkpoint: {} is not a whole checkpoint of this version ({}); remove it to start the fit "
     "anew, or give another path"

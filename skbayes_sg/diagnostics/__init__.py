@@ -56,3 +56,8 @@ __all__ = [
     "stein_ratio_of_sums",
     "systematic",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -40,3 +40,8 @@ __all__ = [
     "to_latex",
     "totals",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

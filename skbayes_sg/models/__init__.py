@@ -33,3 +33,8 @@ __all__ = [
     "Student",
     "check_family",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -30,3 +30,8 @@ __all__ = [
     "with_rows",
     "without_rows",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -36,6 +36,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__
+
+
 def _snake_case(name: str) -> str:
     """ConstantSGD: constant_sgd."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

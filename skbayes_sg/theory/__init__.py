@@ -37,3 +37,8 @@ __all__ = [
     "stationary_cov",
     "underdamped_cov",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

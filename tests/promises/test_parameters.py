@@ -135,8 +135,14 @@ def test_every_value_that_is_advised_is_taken():
                 assert model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]).coef_.shape == (1, 1)
 
 
-def test_the_package_lists_its_public_names_alone():
-    assert sorted(skbayes_sg.__all__) == dir(skbayes_sg)
+PUBLIC = [skbayes_sg, skbayes_sg.models] + [
+    module for name in skbayes_sg.__all__ if inspect.ismodule(module := getattr(skbayes_sg, name))
+]
+
+
+@pytest.mark.parametrize("module", PUBLIC, ids=lambda module: module.__name__)
+def test_a_public_module_lists_its_public_names_alone(module):
+    assert sorted(module.__all__) == dir(module)
 
 
 @EACH
