@@ -439,9 +439,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             reason = f'"{name}" stands for {form.sampler}: {form.reason}'
             return replace(form, reason=reason, asked_for=True)
         if not isinstance(sampler, Sampler):
+            called = f"; give {sampler.__name__}()" if isinstance(sampler, type) else ""
             raise TypeError(
                 f"sampler must be a Sampler instance, a name out of {sorted(SAMPLERS)} or None, "
-                f"got {sampler!r}"
+                f"got {sampler!r}{called}"
             )
         return Choice(sampler, "as given", asked_for=True)
 

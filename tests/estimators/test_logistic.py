@@ -477,7 +477,7 @@ def test_weights_that_leave_one_class(binary):
     [
         ({"sampler": "nuts"}, ValueError, "sampler must be one of"),
         ({"sampler": 3}, TypeError, "sampler must be a Sampler instance"),
-        ({"sampler": SGFS}, TypeError, "sampler must be a Sampler instance"),
+        ({"sampler": SGFS}, TypeError, r"sampler must be a Sampler instance.*; give SGFS\(\)$"),
         ({"sampler": SGFS(batch_size=0)}, ValueError, "batch_size must be at least 1"),
         ({"prior_precision": 0.0}, ValueError, "prior_precision must be positive"),
         ({"prior_precision": -1}, ValueError, "prior_precision must be positive"),

@@ -101,6 +101,12 @@ def test_what_is_said_of_a_foreign_parameter_is_a_parameter_of_some_estimator():
         BayesianPoissonRegressor(penalty="l1")
     with pytest.raises(TypeError, match=r"no parameter 'exposure'; give it to fit"):
         BayesianPoissonRegressor(exposure=1.0)
+    with pytest.raises(TypeError, match=r"no parameter 'epochs'; give n_draws"):
+        BayesianMLPClassifier(epochs=10)
+    with pytest.raises(TypeError, match=r"no parameter 'family'; .* BayesianPoissonRegressor"):
+        BayesianLinearRegression(family="poisson")
+    with pytest.raises(TypeError, match=r"no parameter 'weights'; give fit .*sample_weight"):
+        BayesianLogisticRegression(weights=[1.0, 2.0])
     with pytest.raises(TypeError, match=r"no parameter 'class_weight'; give fit .*sample_weight"):
         BayesianPoissonRegressor(class_weight="balanced")
 
@@ -110,7 +116,9 @@ def test_what_is_said_of_a_foreign_parameter_is_a_parameter_of_some_estimator():
     [
         ({"prior": "normal"}, "got 'normal'; None is the normal prior$"),
         ({"prior": "L1"}, "got 'L1'; \"horseshoe\" is for few columns that matter$"),
-        ({"prior": "flat"}, "got 'flat'$"),
+        ({"prior": "flat"}, "got 'flat'; None, with prior_precision=1e-6$"),
+        ({"prior": "cauchy"}, "got 'cauchy'; \"student_t\" has heavy tails$"),
+        ({"prior": "spike"}, "got 'spike'$"),
         ({"sampler": "NUTS"}, "got 'NUTS'; \"hmc\" is"),
         ({"sampler": "y ~ x"}, "got 'y ~ x'; formulas are for"),
         ({"sampler": "laplace"}, "got 'laplace'; None, whose posterior_ is"),
