@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from skbayes_sg import frames
 from skbayes_sg.diagnostics.draws import Draws
@@ -43,7 +44,7 @@ def totals(
     ----------
     model : fitted estimator or Pipeline
         The steps of a Pipeline before the estimator transform the rows.
-    X : array-like of shape (n_rows, n_features)
+    X : array-like or sparse matrix of shape (n_rows, n_features)
         Rows as the model is given them.
     by : array-like of shape (n_rows,), or the name of a column of X, optional
         The group of each row; each group has a sum. By default there is one sum of all rows.
@@ -95,8 +96,8 @@ def totals(
     >>> bool(abs(table["mean"].iloc[0] - y.sum()) < 2 * table["sd"].iloc[0])
     True
     """
-    rows: Any = rows_of(X)
-    n_rows = len(rows)
+    rows: Any = sparse.csr_array(X) if sparse.issparse(X) else rows_of(X)
+    n_rows = rows.shape[0]
     estimator, before = fitted_step(totals, model, REMEDY, "predict_draws")
     labels, member = np.array(["all"]), np.zeros(n_rows, int)
     if by is not None:

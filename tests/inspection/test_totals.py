@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy import sparse
 from scipy.stats import ks_2samp, nbinom
 
 from skbayes_sg import (
@@ -238,3 +239,12 @@ def test_labels_of_a_table_keep_their_type():
     rows = frame.iloc[5:8].set_axis([7, 8, 9])
     assert prediction_summary(three, rows).loc[(8, 2), "mean"] > 0
     assert totals(three, frame, by="site").attrs.keys() >= {10, 20, 30}
+
+
+def test_sparse_rows_have_the_sums_of_dense_ones():
+    rows = sparse.random_array((60, 4), density=0.4, rng=np.random.default_rng(0), format="coo")
+    y = np.random.default_rng(1).poisson(2.0, 60)
+    model = BayesianPoissonRegressor(n_draws=32, random_state=0).fit(rows.tocsr(), y)
+    group = np.repeat(["a", "b"], 30)
+    dense = totals(model, rows.toarray(), by=group)
+    pd.testing.assert_frame_equal(totals(model, rows, by=group), dense)
