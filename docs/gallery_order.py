@@ -28,6 +28,7 @@ SECTIONS = {
         "ratings",
         "severity",
         "own_family",
+        "genes",
         "three_species",
     ],
     "decisions": ["abstention", "active_learning", "transfer"],
