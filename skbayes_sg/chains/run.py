@@ -506,7 +506,7 @@ def iterate_steps(
             try:
                 sampler.step(state, target)
             except np.linalg.LinAlgError as error:  # of a matrix of a point that overflowed
-                raise _diverged(sampler, state) from error
+                raise diverged(sampler, state) from error
             gradients[i] = state.gradient
         check_divergence(sampler, state, thetas[:size])
         check_divergence(sampler, state, state.theta)
@@ -524,8 +524,9 @@ def block_of(state: State) -> int:
 def check_divergence(sampler: Sampler, state: State, thetas: NDArray) -> None:
     """Raise FloatingPointError if a point is NaN, or so far out that its square may overflow."""
     if not np.abs(thetas).max(initial=0.0) < 1e100:
-        raise _diverged(sampler, state)
+        raise diverged(sampler, state)
 
 
-def _diverged(sampler: Sampler, state: State) -> FloatingPointError:
+def diverged(sampler: Sampler, state: State) -> FloatingPointError:
+    """What to raise of chains that have left the posterior."""
     return FloatingPointError(f"{sampler} diverged by step {state.t}; {sampler.advice}")

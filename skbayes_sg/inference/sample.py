@@ -23,6 +23,7 @@ from skbayes_sg.chains.run import (
     Length,
     announced,
     cores,
+    diverged,
     drawn,
     one_thread,
     rows_touched,
@@ -125,7 +126,7 @@ def sample(
         run: Run | None = None
         candidate = Candidate.of(engine, target, posterior, plan, options)
         while True:
-            wrong, diverged, passes = list[str](), None, candidate.engine.passes
+            wrong, stopped, passes = list[str](), None, candidate.engine.passes
             try:
                 run = until_enough(candidate, plan, options, callbacks, before)
                 passes = run.fit.n_passes
@@ -134,7 +135,7 @@ def sample(
                     if options.n_draws == "auto":  # the fit went on as far as it may
                         wrong += judgements.of_disagreement(run.fit.figures, run.n_drawn)
             except FloatingPointError as error:
-                wrong, diverged = [str(error)], error
+                wrong, stopped = [str(error)], error
 
             # The next one, for a default whose draws are wrong, or whose chains part or diverged.
             # Its chains start anew: points of the wrong distribution are no better than the mode.
@@ -149,7 +150,7 @@ def sample(
                 break
             again = options._replace(last=None).seeded()
             again = again._replace(seed=again.spawn(2)[1])  # not that of the first
-            thrown = run is None or diverged is not None or diagnose.is_thrown(run.fit.figures)
+            thrown = run is None or stopped is not None or diagnose.is_thrown(run.fit.figures)
             whole = on_whole_pool(engine, candidate.target, again) if thrown else None
             if whole is not None:  # around the same expansion
                 whole = replace(whole, reason=f"{why}, on minibatches of a pool", passes=passes)
@@ -170,8 +171,8 @@ def sample(
                 break
             candidate, before = another, []
         if run is None:
-            assert diverged is not None
-            raise diverged
+            assert stopped is not None
+            raise stopped
         return _finished(run, plan, options, callbacks, cut)
 
 
@@ -303,10 +304,7 @@ def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:
             eta = eta.reshape(*draws.shape[:2], -1)
             last, integrated = chains[0].state, IntegratedPrecisions(scales.independent())
             if not eta.max() <= integrated.largest:
-                sampler = stopped.sampler
-                raise FloatingPointError(
-                    f"{sampler} left the posterior by step {last.t}; {sampler.advice}"
-                )
+                raise diverged(stopped.sampler, last)
             # seeded by the step of a draw, so that a run that stops and goes on draws the same
             seed = last.normals.bit_generator.seed_seq.generate_state(4)
             for k in range(n_draws):
