@@ -1,12 +1,13 @@
 """Memory and seconds of fits of factors of 10,000 and 50 levels, beside sparse one-hot columns.
 
     python -m benchmarks.cost.factors [--rows 100000 1000000] [--kinds logistic Poisson]
+        [--precisions own shared] [--forms frame one-hot]
 
 Rows have ten numbers beside the two factors. Precisions are those of the default, one for the
 numbers and one for each factor, or one that all columns share. One-hot columns come as one sparse
 matrix, with the groups named by ``prior_groups``. Each fit is in a process of its own, and its
 memory is the largest resident set less that before the fit, in which the data are. The frame must
-take 1 GB at most.
+take 1 GB at most. Fits that are not asked for keep their rows of the last run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from benchmarks.common.harness import Claim, Report, benchmark
+from benchmarks.common.harness import RESULTS, Claim, Report, benchmark, read_rows
 from skbayes_sg import BayesianLogisticRegression, BayesianPoissonRegressor
 
 LEVELS, NUMBERS = (10_000, 50), 10
@@ -78,23 +79,26 @@ def _largest() -> float:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def main(report: Report, rows: list[int], kinds: list[str]) -> None:
+def main(
+    report: Report, rows: list[int], kinds: list[str], precisions: list[str], forms: list[str]
+) -> None:
     """Each kind and size, from a frame and from columns."""
-    context, found = multiprocessing.get_context("spawn"), []
-    for n, kind, precisions, form in product(rows, kinds, PRECISIONS, FORMS):
+    context, keys = multiprocessing.get_context("spawn"), ("rows", "kind", "precisions", "form")
+    earlier = read_rows(RESULTS / "factors_memory.csv")
+    found = {tuple(row[key] for key in keys): row for row in earlier}
+    for n, kind, of_fit, form in product(rows, kinds, precisions, forms):
         with context.Pool(1) as pool:
-            found.append(pool.apply(measured, (kind, form, precisions, n)))
-        report.show(found[-1:])
+            row = pool.apply(measured, (kind, form, of_fit, n))
+        report.show([row])
+        found[n, kind, of_fit, form] = row
     claims = [
         Claim(
-            f"{row['kind']}, {row['rows']:.0e} rows, {row['precisions']}: memory above, MB",
-            row["memory above, MB"],
-            high=1000.0,
+            f"{kind}, {n:.0e} rows, {of_fit}: memory above, MB", row["memory above, MB"], high=1e3
         )
-        for row in found
-        if row["form"] == "frame"
+        for (n, kind, of_fit, form), row in found.items()
+        if form == "frame"
     ]
-    report.save(found, claims, name="factors_memory")
+    report.save(list(found.values()), claims, name="factors_memory")
 
 
 if __name__ == "__main__":
@@ -103,4 +107,6 @@ if __name__ == "__main__":
         threads=1,
         rows={"type": int, "nargs": "+", "default": [100_000]},
         kinds={"nargs": "+", "choices": list(KINDS), "default": list(KINDS)},
+        precisions={"nargs": "+", "choices": PRECISIONS, "default": PRECISIONS},
+        forms={"nargs": "+", "choices": FORMS, "default": FORMS},
     )
