@@ -365,7 +365,7 @@ def _finished(run: Run, plan: Plan, options: Options, callbacks: Watcher, cut: l
         if matching is not None:
             moved, batches = matching
             groups = np.cumsum([len(chain.draws) for chain in chains])[:-1]
-            parts = np.split(moved.astype(chains[0].draws.dtype), groups)
+            parts = np.split(moved.astype(chains[0].draws.dtype, copy=False), groups)
             pairs = zip(chains, parts, strict=True)
             chains = [chain._replace(draws=part) for chain, part in pairs]
             after = read_off(engine, posterior, chains)

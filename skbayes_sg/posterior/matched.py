@@ -57,7 +57,8 @@ def matched(target: Target, theta: NDArray) -> tuple[NDArray, Batches | None] | 
     flat = theta.reshape(n, dim).astype(np.float64 if in_pairs else theta.dtype)
     x = _in_place(target.coordinates.transform, flat.copy() if in_pairs else flat)
     h = gradients(target, x)
-    centre, spread = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+    centre = x.mean(axis=0, dtype=np.float64)
+    spread = np.concatenate([x[:, part].std(axis=0, dtype=np.float64) for part in _parts(x)])
     if not (np.isfinite(h).all() and (spread > 0).all()):
         return None
     w = np.subtract(x, centre, out=x)
@@ -89,6 +90,11 @@ def _in_place(function: Callable[[NDArray], NDArray], draws: NDArray) -> NDArray
     for rows in row_blocks(len(draws), 8 * draws.shape[1], 8 * elements_at_a_time()):
         draws[rows] = function(draws[rows])
     return draws
+
+
+def _parts(draws: NDArray) -> list[slice]:
+    """Some coordinates of draws (n, D) at a time."""
+    return list(row_blocks(draws.shape[1], len(draws), elements_at_a_time()))
 
 
 def gradients(target: Target, x: NDArray) -> NDArray:
@@ -246,11 +252,8 @@ def _one_by_one(w: NDArray, h: NDArray) -> _Control:
 
     Some coordinates at a time: there are a dozen temporary arrays.
     """
-    parts = np.array_split(np.arange(w.shape[1]), -(-w.size // elements_at_a_time()))
     controls = [
-        _of_each(w[:, part].astype(np.float64), h[:, part].astype(np.float64))
-        for part in parts
-        if len(part)
+        _of_each(w[:, part].astype(np.float64), h[:, part].astype(np.float64)) for part in _parts(w)
     ]
     mean, of_mean, root, own, slope = map(np.concatenate, list(zip(*controls, strict=True))[:5])
     return _Control(mean, of_mean, root, own, slope)
