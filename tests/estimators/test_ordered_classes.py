@@ -259,6 +259,6 @@ def test_a_chunk_that_overflows_is_refused_and_leaves_the_stream_as_it_was():
     X, y = simulated(100)
     stream = BayesianOrdinalClassifier(prior_precision=1.0, random_state=0)
     before = stream.partial_fit(X, y, classes=[0, 1, 2]).coef_
-    with pytest.raises(FloatingPointError, match="posterior_ is not finite; scale the columns"):
+    with pytest.raises((FloatingPointError, ValueError), match="scale the columns of X"):
         stream.partial_fit(1e20 * X, y)
     np.testing.assert_array_equal(stream.coef_, before)
