@@ -66,7 +66,7 @@ from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.names import feature_names
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
 from skbayes_sg.linalg import FULL
-from skbayes_sg.linalg.coordinates import Affine
+from skbayes_sg.linalg.coordinates import affine
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
@@ -487,8 +487,7 @@ class LinearModel(BayesianEstimator):
         else:
             curvature = posterior.expand(theta, FULL).curvature.dense()
         density = target.density if isinstance(target, ChainTarget) else target
-        coordinates = density.coordinates
-        assert isinstance(coordinates, Affine)
+        coordinates = affine(density.coordinates)
         jacobian = np.eye(posterior.dim)
         if isinstance(density.posterior, ScoredPosterior):  # to first order about the mean
             theta = density.posterior.score.transform(theta)

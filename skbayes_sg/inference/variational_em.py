@@ -44,7 +44,7 @@ from skbayes_sg.chains.run import (
 from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
 from skbayes_sg.inference.precision import BOUNDS, NO_INFORMATION, LearnedPrecision
 from skbayes_sg.linalg import DIAGONAL, FULL
-from skbayes_sg.linalg.coordinates import Affine
+from skbayes_sg.linalg.coordinates import affine
 from skbayes_sg.models import NullDirections
 from skbayes_sg.samplers import Sampler, State
 from skbayes_sg.samplers.base import RunLength
@@ -311,8 +311,7 @@ class StochasticEM:
                     stein = SteinSums(target.coordinates.inverse_transform(state.theta))
                 # over the steps of an update, each parameter's scaled square minus 1, with its
                 # control variate
-                excess, coordinates = np.zeros(target.dim), target.coordinates
-                assert isinstance(coordinates, Affine)
+                excess, coordinates = np.zeros(target.dim), affine(target.coordinates)
                 for block in iterate_steps(sampler, target, state, thin):
                     thetas = coordinates.inverse_transform(block.thetas)
                     gradients = coordinates.pushforward(block.gradients)

@@ -329,6 +329,19 @@ class Coordinates(Protocol):
         """theta of x, (..., D)."""
 
 
+def affine(coordinates: Coordinates) -> Affine:
+    """These coordinates, which take gradients and curvatures back and forth.
+
+    Raises
+    ------
+    TypeError
+        If they are no affine function of the parameters.
+    """
+    if isinstance(coordinates, Affine):
+        return coordinates
+    raise TypeError(f"{type(coordinates).__name__} is no affine function of the parameters")
+
+
 def reproducible_eigh(A: NDArray, apart: bool = False) -> tuple[NDArray, NDArray]:
     """Eigenvalues, and eigenvectors in columns, of a symmetric matrix (D, D): the same each time.
 

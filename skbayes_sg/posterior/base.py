@@ -147,14 +147,16 @@ class Posterior(Target):
     @property
     def predictor(self) -> Predictor:
         """The model of a posterior with one mode: rows depend on outputs linear in theta."""
-        assert isinstance(self.model, Predictor)
-        return self.model
+        if isinstance(self.model, Predictor):
+            return self.model
+        raise TypeError(f"the posterior of {type(self.model).__name__} has many modes")
 
     @property
     def normal_prior(self) -> NormalPrior:
         """The prior of such a posterior, of whose family its Gaussian approximation is."""
-        assert isinstance(self.prior, NormalPrior)
-        return self.prior
+        if isinstance(self.prior, NormalPrior):
+            return self.prior
+        raise TypeError(f"{type(self.prior).__name__} is of no family of distributions")
 
     @property
     def all_columns(self) -> Posterior:

@@ -89,7 +89,7 @@ class NonzeroColumns(Informed):
         Coordinates of the parameters that are here, and of all others.
     """
 
-    def __init__(self, all_columns: Posterior, columns: NDArray) -> None:
+    def __init__(self, all_columns: Posterior, prior: Distribution, columns: NDArray) -> None:
         model, data = all_columns.predictor, all_columns.data.sample
         beside = np.zeros(model.dim, bool)
         coef = beside[: math.prod(model.shapes["coef"])].reshape(model.shapes["coef"])
@@ -97,10 +97,8 @@ class NonzeroColumns(Informed):
         coef[:, columns] = False
         self.beside, self.kept = np.flatnonzero(beside), np.flatnonzero(~beside)
         self._all_columns = all_columns
-        assert isinstance(all_columns.prior, Distribution)
-        prior = all_columns.prior.restricted(self.kept)
         model = model.on_columns(len(columns), model.fit_intercept)
-        super().__init__(model, data.with_columns(columns), prior)
+        super().__init__(model, data.with_columns(columns), prior.restricted(self.kept))
 
     def _complete(self, theta: NDArray, informed: NDArray, drawn: NDArray) -> None:
         theta[:, self.kept], theta[:, self.beside] = informed, drawn
@@ -113,11 +111,12 @@ def nonzero_columns(posterior: Posterior) -> Posterior:
     """
     if not is_high_dimensional(posterior):
         return posterior
-    columns = posterior.data.sample.nonzero_columns
-    independent = isinstance(posterior.normal_prior.operator, Diag)
-    if len(columns) in (0, posterior.data.n_features) or not independent:
+    columns, prior = posterior.data.sample.nonzero_columns, posterior.prior
+    if len(columns) in (0, posterior.data.n_features):
         return posterior
-    return NonzeroColumns(posterior, columns)
+    if isinstance(prior, Distribution) and isinstance(prior.operator, Diag):
+        return NonzeroColumns(posterior, prior, columns)
+    return posterior
 
 
 def _seeded_by(draws: NDArray) -> np.random.Generator:

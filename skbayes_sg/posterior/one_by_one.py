@@ -37,7 +37,7 @@ from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior.whitening import low_rank
-from skbayes_sg.priors import ConditionedPrior, Distribution
+from skbayes_sg.priors import ConditionedPrior, without_rows
 from skbayes_sg.priors.scales import OnePrecision, Sampled, Scales
 from skbayes_sg.samplers.target import Anchor, ScaleMove, Target
 
@@ -139,10 +139,10 @@ class OneByOneTarget(Target):
         if not (data.is_dense or data.sparse_rows):
             data = replace(data, X=data.take(slice(None)))
         self._data = data
-        assert isinstance(prior, Distribution)
-        self._of_rest = prior.restricted(np.arange(n, dim))
+        alone = without_rows(prior)
+        self._of_rest = alone.restricted(np.arange(n, dim))
         # whether intercepts have their prior at the means of the columns, as coordinates have them
-        self._centred = prior.centre is not None or not model.fit_intercept
+        self._centred = alone.centre is not None or not model.fit_intercept
 
         # The rows' information about each parameter, with the intercepts at the columns' means.
         fisher = posterior.fisher(theta, slice(None), DIAGONAL)

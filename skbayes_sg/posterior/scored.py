@@ -26,9 +26,10 @@ class ScoredPosterior(Posterior):
     """
 
     def __init__(self, natural: Posterior, score: NormalScore) -> None:
-        assert isinstance(natural.model, Family)
-        prior = ScoredPrior(natural.prior, score)
-        super().__init__(Scored(natural.model, score), natural.data, prior)
+        family = natural.model
+        if not isinstance(family, Family):
+            raise TypeError(f"{type(family).__name__} has no parameter of its own")
+        super().__init__(Scored(family, score), natural.data, ScoredPrior(natural.prior, score))
         self.natural, self.score = natural, score
 
     def with_prior(self, prior: Prior) -> ScoredPosterior:

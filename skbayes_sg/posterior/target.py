@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.data.minibatches import Minibatches, Rows, SamplingFrame, cumulative_of
-from skbayes_sg.linalg.coordinates import Coordinates, LowRank
+from skbayes_sg.linalg.coordinates import Coordinates, LowRank, Whitened
 from skbayes_sg.posterior.base import Posterior
 from skbayes_sg.posterior.scored import ScoredCoordinates, ScoredPosterior
 from skbayes_sg.priors import Prior
@@ -53,6 +53,13 @@ class Density(ABC):
     def under(self, posterior: Posterior) -> Density:
         """That of the same posterior under another prior, around the same point."""
         raise TypeError(f"{type(self).__name__} holds under one prior")
+
+    @property
+    def whitening(self) -> Whitened:
+        """Coordinates u where they whiten, so that a joint prior can be pulled back to them."""
+        if isinstance(self.coordinates, Whitened):
+            return self.coordinates
+        raise TypeError(f"{type(self).__name__} is not in whitened coordinates")
 
     @property
     def single(self) -> Density:

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from skbayes_sg.linalg import Dense, Operator
-from skbayes_sg.linalg.coordinates import Whitened
 from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.posterior.all_rows import AllRows
 from skbayes_sg.posterior.conjugate import Closed, Quadratic
@@ -88,8 +87,7 @@ def with_coordinates(density: Density, sampled: Sampled, path: NormalPath | None
 
     The coordinates follow normal distributions under several precisions where there is a `path`.
     """
-    whitened, prior, anchor = density.coordinates, density.posterior.prior, density.anchor
-    assert isinstance(whitened, Whitened)
+    whitened, prior, anchor = density.whitening, density.posterior.prior, density.anchor
     assert anchor is not None
     joint = JointPrior(sampled.scales, prior, whitened)
     moves = PartiallyNonCentred(whitened, prior, sampled, joint)
@@ -114,8 +112,7 @@ def integrated_out(density: Density, sampled: Sampled) -> ChainTarget | None:
     that its precision has a long tail, which such steps do not follow, and where several precisions
     have a group of few coefficients that are hardly known.
     """
-    scales, whitened, anchor = sampled.scales.independent(), density.coordinates, density.anchor
-    assert isinstance(whitened, Whitened)
+    scales, whitened, anchor = sampled.scales.independent(), density.whitening, density.anchor
     assert anchor is not None
     joint = IntegratedJoint(scales, density.posterior.prior, whitened)
     covariance = anchor.curvature.inverse()

@@ -5,10 +5,16 @@ from scipy import sparse
 
 from skbayes_sg.chains.run import Length, run_chain
 from skbayes_sg.linalg import DIAGONAL, FULL, Dense
-from skbayes_sg.models import Linear, Softmax
+from skbayes_sg.linalg.coordinates import affine
+from skbayes_sg.linalg.normal_score import NormalScore
+from skbayes_sg.models import MLP, Linear, Softmax
 from skbayes_sg.posterior import Posterior
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import expanded, find_mode, posterior_mean
+from skbayes_sg.posterior.scored import ScoredPosterior
 from skbayes_sg.priors import GaussianPrior
+from skbayes_sg.priors.joint import IntegratedPrior
+from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.samplers import HMC
 
 
@@ -163,3 +169,24 @@ def test_the_mark_of_a_prior_by_the_expected_information_stays():
     assert not near.by_expected
     marked = posterior.with_prior(posterior.normal_prior.as_expected())
     assert expanded(marked, near).by_expected
+
+
+def test_what_a_posterior_does_not_have_is_said():
+    """The error names the kind that has no such part."""
+    X, y = np.eye(3), np.array([0, 1, 0])
+    of_many, softmax = Posterior.of(MLP(3, 2, (2,)), X, y), Softmax(3, 2)
+    of_one = Posterior.of(softmax, X, y)
+    scales = OnePrecision(np.arange(3), np.zeros(3, int), ["coef"], 1.0)
+    integrated = IntegratedPrior(softmax.prior(np.ones(4)), scales.independent())
+    natural = Expanded.at(of_one, of_one.expand(np.zeros((1, 4)), FULL), False)
+    line = np.linspace(-2, 2, 5)
+    with pytest.raises(TypeError, match="MLP has many modes"):
+        _ = of_many.predictor
+    with pytest.raises(TypeError, match="IntegratedPrior is of no family"):
+        _ = of_one.with_prior(integrated).normal_prior
+    with pytest.raises(TypeError, match="Softmax has no parameter of its own"):
+        ScoredPosterior(of_one, NormalScore.through(np.arange(1), 0, line, line[:, None]))
+    with pytest.raises(TypeError, match="int is no affine function"):
+        affine(0)
+    with pytest.raises(TypeError, match="Expanded is not in whitened coordinates"):
+        _ = natural.whitening

@@ -121,7 +121,7 @@ def test_columns_that_never_occur_are_in_the_units_of_the_noise():
     X, precision = rng.standard_normal((50, 5)) * [1, 1, 0, 1, 0], np.array([1.0, 1, 4, 1, 9, 1, 1])
     data = Posterior.of(model, X, X[:, 0]).data
     posterior = Posterior(model, data, model.prior(precision))
-    columns = NonzeroColumns(posterior, np.array([0, 1, 3]))
+    columns = NonzeroColumns(posterior, posterior.prior, np.array([0, 1, 3]))
     here = rng.standard_normal((2, 5000, 5))
     here[..., -1] = rng.choice([-4.0, 0.0, 4.0], (2, 5000))  # log noise variances
     draws = columns.completed([here])
