@@ -163,6 +163,19 @@ def of_bias(figures: dict[str, float], bias_remedy: str = "") -> list[str]:
     return warnings + of_stein(figures, bias_remedy)
 
 
+def averages_are_enough(figures: dict[str, float], exact: bool) -> bool:
+    """Whether more draws are not needed, or would not help.
+
+    They are where error or drift of averaged probabilities is above half of what a fit warns of,
+    and where the Stein ratio is not 1 yet. They do not help where the draws of a sampler that is
+    not exact are too wide, nor of one chain, which tells no error.
+    """
+    if of_bias(figures):
+        return figures["stein_ratio"] > 1 and not exact
+    worst = max(figures["prediction_error"], figures["prediction_drift"])
+    return not worst > 0.5 * ERROR_LIMIT
+
+
 def of_averages(figures: dict[str, float], bias_remedy: str) -> list[str]:
     """Warnings about averages that are wrong, or that another seed or a longer run would change.
 

@@ -50,6 +50,7 @@ from skbayes_sg.estimators.few_draws import FewDraws, few_draws
 from skbayes_sg.estimators.from_fit import FromFit
 from skbayes_sg.estimators.gaussian_posterior import FittedPosterior
 from skbayes_sg.estimators.out_of_core import FirstPass, require_chunk, source_of, weights_or_none
+from skbayes_sg.estimators.predicted_covariance import predicted_covariance
 from skbayes_sg.estimators.regressor import NO_WEIGHT, BayesianRegressor, of_positive_weight
 from skbayes_sg.estimators.updating import update
 from skbayes_sg.estimators.warnings_of_rows import (
@@ -65,20 +66,12 @@ from skbayes_sg.inference.result import Fit
 from skbayes_sg.inference.variational_em import VariationalEM
 from skbayes_sg.inspection.names import feature_names
 from skbayes_sg.inspection.summary import of_coefficients, of_groups
-from skbayes_sg.linalg import FULL
-from skbayes_sg.linalg.coordinates import affine
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Predictor
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.base import is_high_dimensional
-from skbayes_sg.posterior.control_variates import Expanded, mean_noise
-from skbayes_sg.posterior.precision import covariance_over
-from skbayes_sg.posterior.scored import ScoredPosterior
-from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors import Distribution, Prior
-from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.priors.shrinkage import ScaleMixture
 from skbayes_sg.samplers import Sampler
 from skbayes_sg.streams.bayesian_updating import Stream
@@ -465,48 +458,7 @@ class LinearModel(BayesianEstimator):
         metadata = RowMetadata(sample_weight, offset, var_weights, trials)
         metadata = metadata_of_fit(self, metadata)
         posterior = self._posterior_of(X, y, metadata)
-        if is_high_dimensional(posterior):
-            raise ValueError(
-                f"predicted_covariance is a matrix of all parameters; {posterior.dim} parameters "
-                "are too many for one"
-            )
-        target = engine.target(posterior)
-        theta = self._draws.mean()[None]
-        posterior = engine.under(posterior)
-        if engine.sampled is not None:
-            scales = engine.sampled.scales
-            if not (isinstance(scales, OnePrecision)):
-                raise ValueError(
-                    "predicted_covariance needs one prior precision for all columns; set "
-                    "prior_groups=None and prior=None"
-                )
-            mixture = covariance_over(scales, posterior, target, theta)
-            if target.sampled is not None:
-                return mixture
-            curvature = np.linalg.inv(mixture)
-        else:
-            curvature = posterior.expand(theta, FULL).curvature.dense()
-        density = target.density if isinstance(target, ChainTarget) else target
-        coordinates = affine(density.coordinates)
-        jacobian = np.eye(posterior.dim)
-        if isinstance(density.posterior, ScoredPosterior):  # to first order about the mean
-            theta = density.posterior.score.transform(theta)
-            jacobian = density.posterior.score.jacobian(theta)
-            curvature = jacobian.T @ curvature @ jacobian
-        Lam = coordinates.pullback_matrix(curvature)
-        distributions = [
-            engine.sampler.stationary_distribution(state, target) for state in engine.states
-        ]
-        c = engine.states[0].rows.noise_factor
-        M = np.zeros_like(Lam)
-        if c > 0:
-            assert isinstance(density, Posterior | Expanded)
-            M = mean_noise(density, coordinates.transform(theta), distributions[0], Lam, c)
-        covariances = [distribution.covariance(Lam, M) for distribution in distributions]
-        mean = np.average(
-            covariances, axis=0, weights=[len(state.theta) for state in engine.states]
-        )
-        return jacobian @ coordinates.covariance(mean) @ jacobian.T
+        return predicted_covariance(engine, posterior, self._draws.mean()[None])
 
     def summary(
         self,

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.chains.run import rows_touched
 from skbayes_sg.data import InMemory, of_columns, row_blocks
+from skbayes_sg.diagnostics import agreement
 from skbayes_sg.estimators.base import BayesianEstimator, with_offset
-from skbayes_sg.inference import averages, diagnose
+from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.many_modes import ManyModes
 from skbayes_sg.inference.options import Options
 from skbayes_sg.inference.result import Fit, Ran
@@ -257,7 +258,7 @@ class Multimodal(BayesianEstimator):
         """
         check_is_fitted(self, "model_")
         X = with_offset(self, self._validate_data(X, reset=False), offset)
-        return averages.of_predictions(averages.that_matter(self._under_draws(X)), None)
+        return agreement.of_predictions(agreement.that_matter(self._under_draws(X)), None)
 
     def summary(self, level: float = 0.95, *, full: bool = False):
         """Table of the posterior: one row per block of weights or biases.
@@ -311,7 +312,7 @@ def agreement_of(estimator: Multimodal, posterior: Posterior, n_gradients: int) 
     p = estimator._under_draws(few.data.sample.X)
     streams = estimator._stream is not None and estimator.temperature is None
     temperature = 1.0 if streams else estimator._temperature()
-    figures = averages.of_predictions(averages.that_matter(p), np.concatenate(log_probs)) | {
+    figures = agreement.of_predictions(agreement.that_matter(p), np.concatenate(log_probs)) | {
         "prediction_gain": estimator._gain(p, few, posterior),
         "temperature": temperature,
     }

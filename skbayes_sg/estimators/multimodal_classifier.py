@@ -8,12 +8,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import InMemory
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.estimators.base import all_or_nothing, of_chunk, where_it_streams
 from skbayes_sg.estimators.class_probabilities import probabilities
 from skbayes_sg.estimators.classifier import BayesianClassifier, chunk_of
 from skbayes_sg.estimators.multimodal import Multimodal, follow
-from skbayes_sg.inference import averages
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.streams.online_chain import population
 
@@ -79,4 +79,20 @@ class MultimodalClassifier(Multimodal, BayesianClassifier):
 
     def _gain(self, p: NDArray, few: Posterior, posterior: Posterior) -> float:
         mean = self._draws.counting().of(p).mean().T
-        return averages.gain_over_shares(mean, few.data.sample, posterior.data.sample)
+        return gain_over_shares(mean, few.data.sample, posterior.data.sample)
+
+
+def gain_over_shares(proba: NDArray, rows: InMemory, all_rows: InMemory) -> float:
+    """Log loss of the shares of the classes minus that of averaged probabilities (n, classes).
+
+    Both are means over the same rows of the fit, in nats, with their weights.
+    """
+    two = proba.shape[1] == 2  # of one logit their labels are -1 and 1
+    y, all_y = (np.where(y > 0, y, 0) if two else y for y in (rows.y, all_rows.y))
+    y, all_y = y.astype(np.intp), all_y.astype(np.intp)
+    share = np.bincount(all_y, all_rows.weight, proba.shape[1])
+    weight = np.ones(len(y)) if rows.weight is None else rows.weight
+    counted = weight > 0
+    own = np.maximum(proba[counted, y[counted]], np.finfo(np.float64).tiny)
+    gain = np.log(own) - np.log(share[y[counted]] / share.sum())
+    return float(np.average(gain, weights=weight[counted]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +21,6 @@ from skbayes_sg.inference.engine import Engine
 from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import column_steepness
 from skbayes_sg.priors import without_rows
 from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Scales
@@ -32,8 +29,6 @@ from skbayes_sg.samplers.base import Need
 THROWN_RATIO = 2.0
 """Stein ratio of chains that left the region in which the expansion of their target serves."""
 _ALONG = 0.02  # of them: relu units bend at single points, which longer steps find more evenly
-_FEWEST_ROWS = 1000  # on which columns are looked at
-_OUTPUTS = 1 << 22  # of rows, along the lines of all columns, for which they are looked at
 
 
 def is_thrown(figures: dict[str, float]) -> bool:
@@ -61,7 +56,7 @@ def diagnose_run(
     list of str
     """
     sampler, learned = run.sampler, run.learned
-    sums, of_groups, n_chains = list[diagnostics.SteinSums](), dict[str, list[float]](), 0
+    sums, of_groups = list[diagnostics.SteinSums](), dict[str, list[float]]()
     of_sampler: list[str] = []  # the groups have the same warnings, with different figures
     for chain in chains:
         report = sampler.report(chain.state)
@@ -70,7 +65,6 @@ def diagnose_run(
         for name, figure in report.figures.items():
             of_groups.setdefault(name, []).append(figure)
         sums.append(chain.stein)
-        n_chains += len(chain.draws)
     ratio, se = diagnostics.stein_ratio_of_sums(sums)
     figures = agreement | {
         "ess_per_pass": agreement["ess_min"] / kept_passes if kept_passes else np.inf,
@@ -96,7 +90,7 @@ def diagnose_run(
         # whether gradients know mean and standard deviation of every parameter well enough
         precise = CERTAIN_ERRORS * figures.get("mean_shift_se", np.nan) < 2 * SHIFT_LIMIT
         precise &= CERTAIN_ERRORS * figures.get("sd_ratio_se", np.nan) < 2 * SPREAD_LIMIT
-        figures["r_hat_limit"] = r_hat_limit(n_chains, precise)
+        figures["r_hat_limit"] = r_hat_limit(run.n_chains, precise)
         warnings += judgements.of_disagreement(figures, chains[0].draws.shape[1])
         if figures["ess_min"] < ESS_LIMIT:
             warnings.append(
@@ -128,26 +122,6 @@ def diagnose_run(
         now = f" (now {', '.join(named)})" if named and asked != warning else ""
         said[warning + now] = None
     return figures, list(said)
-
-
-def of_draws(draws: NDArray) -> dict[str, float]:
-    """Agreement of the chains on the parameters; draws (chains, draws, D).
-
-    ``sd_error`` is the largest relative error of a standard deviation. Of many parameters these are
-    figures of those on which chains agree least: to rank all takes longer than to draw.
-    """
-    worst = int(np.clip(100_000 // draws[..., 0].size, 3, 10))  # by each of two criteria
-    if draws.shape[2] > 2 * worst:
-        draws = draws[:, :, diagnostics.least_agreed(draws, worst)]
-    r_hat, ess = diagnostics.r_hat_and_ess_bulk(draws)
-    with np.errstate(invalid="ignore"):  # of a parameter that never moves
-        sd_error = diagnostics.sd_error(draws)
-    return {
-        "r_hat_max": float(np.max(r_hat)),
-        "ess_min": float(np.min(ess)),
-        "ess_tail_min": float(np.min(diagnostics.ess_tail(draws))),
-        "sd_error": float(np.max(sd_error)),
-    }
 
 
 def of_gradients(
@@ -273,27 +247,6 @@ def _full_gradients(posterior: Posterior, theta: NDArray, scales: Scales | None 
         of_theta, of_eta = JointPrior(scales, posterior.prior).gradient(parameters, eta)
         gradient[part] = np.append(posterior.full_gradient(parameters) + of_theta, of_eta, axis=1)
     return gradient
-
-
-def of_columns(posterior: Posterior, draws: NDArray, weights: NDArray) -> dict[str, float]:
-    """Column steepness about the mean of draws (chains, draws, D), for their standard deviations.
-
-    It is measured on some of the rows if they are many. Nothing is said of more parameters than
-    half of the draws, which do not tell their covariance.
-    """
-    theta = draws.reshape(-1, draws.shape[2]).astype(np.float64)
-    model = posterior.predictor
-    if model.conjugate or len(theta) < 2 * theta.shape[1] or not theta.std(axis=0).all():
-        return {}
-    covariance = np.cov(theta.T, aweights=np.tile(weights, len(draws))).reshape(2 * draws.shape[2:])
-    lines = covariance / np.sqrt(covariance.diagonal())[:, None]
-    n = posterior.n_rows
-    most = max(_FEWEST_ROWS, _OUTPUTS // (len(lines) * model.widest))
-    sample = posterior if n <= most else posterior.of_rows(np.linspace(0, n - 1, most).astype(int))
-    centre = np.average(draws.mean(axis=0), axis=0, weights=weights)[None].astype(np.float64)
-    of_prior = np.sum(lines * posterior.prior.curvature(centre).matvec(lines), axis=1)
-    along = partial(sample.forces_along, centre)
-    return {"column_steepness": column_steepness(along, lines, of_prior, 0.0)}
 
 
 def of_least_known(posterior: Posterior, scales: Scales, theta: NDArray) -> dict[str, float]:

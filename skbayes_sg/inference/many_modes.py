@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.tuning import choose_alpha, from_modes
-from skbayes_sg.inference import averages
+from skbayes_sg.diagnostics import judgements
 from skbayes_sg.inference.options import Choice, Options
 from skbayes_sg.inference.plan import Plan
 from skbayes_sg.inference.result import Fit
@@ -139,7 +139,7 @@ class ManyModes(Plan):
     def is_enough(self, fit: Fit) -> bool:
         """Whether averaged predictions are known; chains may agree on nothing else."""
         assert fit.engine is not None
-        return averages.is_enough(fit.figures, fit.engine.sampler.rejects)
+        return judgements.averages_are_enough(fit.figures, fit.engine.sampler.rejects)
 
     def gaussian(self, fit: Fit, posterior: Posterior) -> None:
         """None: a normal distribution cannot stand for many modes."""

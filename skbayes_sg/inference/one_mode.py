@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg.chains.tuning import raise_alpha
-from skbayes_sg.diagnostics import judgements
+from skbayes_sg.diagnostics import agreement, judgements
 from skbayes_sg.inference import diagnose
 from skbayes_sg.inference.deferred import Deferred, kept
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
@@ -28,6 +28,7 @@ from skbayes_sg.posterior.gaussian import (
     with_observed,
 )
 from skbayes_sg.posterior.misfit import misfit_of
+from skbayes_sg.posterior.steepness import steepness_of_draws
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
 from skbayes_sg.samplers import HMC, IASG, SGFS, SGLD, ConstantSGD, MomentumSGD, UnderdampedLangevin
 from skbayes_sg.samplers.base import Need
@@ -108,9 +109,8 @@ class OneMode(Plan):
         # A diagonal ignores correlations. Twice its width starts chains too far out to learn
         # useful matrices.
         factor = 1.0 if isinstance(mode.curvature, Diag) else 2.0
-        spread = mode.curvature.inverse().cholesky()
         normals = rng.standard_normal((n_chains, posterior.dim))
-        return mode.theta + factor * spread.matvec(normals) if last is None else last, mode
+        return mode.away(factor * normals) if last is None else last, mode
 
     def n_draws(
         self, options: Options, n_chains: int, dim: int, near_normal: bool = False
@@ -140,18 +140,18 @@ class OneMode(Plan):
         With an expansion the sampler has measured the columns' steepness itself.
         """
         draws = fit.draws if fit.hyper_draws is None else np.append(fit.draws, fit.hyper_draws, 2)
-        figures = diagnose.of_draws(draws)
+        figures = agreement.of_draws(draws)
         if fit.scales is not None and fit.scales.has_heavy_tails:
             figures["sd_error"] = np.nan  # of a column in the spike, by its rare visits to the slab
             coef = fit.draws[..., fit.scales.block]
-            figures["r_hat_coef"] = diagnose.of_draws(coef)["r_hat_max"]
+            figures["r_hat_coef"] = agreement.of_draws(coef)["r_hat_max"]
         if posterior.of_sample is not posterior:
             return figures
         figures |= diagnose.of_gradients(posterior, draws, fit.weights, n_gradients, fit.scales)
         assert fit.engine is not None
         sampler = fit.engine.sampler
         if np.isfinite(sampler.steepest_column) and fit.engine.expansion is None:
-            figures |= diagnose.of_columns(posterior, fit.draws, fit.weights)
+            figures |= steepness_of_draws(posterior, fit.draws, fit.weights)
             if fit.scales is not None and has_matrix(posterior.dim):
                 mean = np.average(fit.draws.mean(axis=0), axis=0, weights=fit.weights)[None]
                 mean = mean.astype(np.float64)

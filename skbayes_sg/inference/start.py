@@ -167,8 +167,7 @@ def on_whole_pool(engine: Engine, target: Target, options: Options) -> Engine | 
         return None
     start_seed, chain_seed = options.spawn(2)
     rng, dim = np.random.default_rng(start_seed), expansion.theta.shape[1]
-    spread = expansion.curvature.inverse().cholesky()
-    points = expansion.theta + 2 * spread.matvec(rng.standard_normal((engine.n_chains, dim)))
+    points = expansion.away(2 * rng.standard_normal((engine.n_chains, dim)))
     sampler = clone(engine.sampler)
     sampler.asked_for, sampler.batch_size = False, anchor.pool_size
     states = start_chains(sampler, target, target.cloud(points, rng), chain_seed)

@@ -43,6 +43,10 @@ class Expansion(NamedTuple):
         curvature = information + after.curvature(self.theta)
         return self._replace(curvature=curvature, gradient=gradient)
 
+    def away(self, z: NDArray) -> NDArray:
+        """Points (n, D) so many standard deviations z (n, D) from theta."""
+        return self.theta + self.curvature.inverse().cholesky().matvec(z)
+
 
 class Posterior(Target):
     """log p(theta | data) = sum_i w_i log p(y_i | x_i, theta) + log prior(theta) + const.

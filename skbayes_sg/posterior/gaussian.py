@@ -329,7 +329,7 @@ def laplace_points(posterior: Posterior, mode: Mode) -> tuple[NDArray, NDArray]:
     rows = np.arange(posterior.n_rows)
     if posterior.n_rows > 50_000:
         rows = np.sort(copy.deepcopy(rng).choice(posterior.n_rows, 50_000, replace=False))
-    return mode.theta + mode.curvature.inverse().cholesky().matvec(points), rows
+    return mode.away(points), rows
 
 
 @lru_cache(maxsize=1)

@@ -11,8 +11,8 @@ from skbayes_sg.data import deterministic_rng
 from skbayes_sg.diagnostics.judgements import Misfit
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import moments_along
 from skbayes_sg.posterior.gaussian import Distribution, in_the_mean
+from skbayes_sg.posterior.steepness import moments_along
 
 _DRAWS = 128  # which tell a standard deviation to 6 %
 

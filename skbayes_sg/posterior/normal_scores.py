@@ -28,7 +28,7 @@ from skbayes_sg.linalg.normal_score import NormalScore
 from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models.predictor import Family
 from skbayes_sg.posterior.base import Expansion, Posterior
-from skbayes_sg.posterior.control_variates import column_steepness
+from skbayes_sg.posterior.steepness import column_steepness
 from skbayes_sg.samplers.langevin import STEEP_COLUMN
 
 _DROP = 12.5  # of the log density at the ends: five standard deviations of a normal one

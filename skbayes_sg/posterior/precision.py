@@ -11,17 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.special import polygamma, psi
 
-from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.coordinates import reproducible_eigh
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.gaussian import Distribution, expanded_twice, known_at
+from skbayes_sg.posterior.gaussian import Distribution
 from skbayes_sg.priors import NormalPrior
 from skbayes_sg.priors.scales import Scales
 
@@ -222,19 +219,3 @@ class JointDistribution:
             variance = np.column_stack([variance, np.full(len(rho), polygamma(1, shape))])
         away = mean - share @ mean
         return np.diag(share @ variance) + (away * share[:, None]).T @ away
-
-
-def covariance_over(scales: Scales, posterior: Posterior, target: Any, theta: NDArray) -> NDArray:
-    """Covariance of the parameters, normal given the precision, (D, D).
-
-    `theta` (1, D) is near the posterior mean.
-    """
-    if target.closed_form is not None:
-        whitened = target.coordinates.whitened
-        return whitened.covariance(target.closed_form.covariance)
-    conjugate = posterior.model.conjugate
-    expansion = expanded_twice(posterior, theta) if conjugate else posterior.expand(theta, FULL)
-    joint, T = JointDistribution.of(known_at(posterior, expansion), posterior.normal_prior, scales)
-    if joint.noise is not None:
-        T = block_diag(T, 1.0)
-    return T @ joint.covariance @ T.T

@@ -6,8 +6,7 @@ import pytest
 from arviz_stats.base import array_stats
 
 from skbayes_sg import BayesianLogisticRegression, diagnostics
-from skbayes_sg.diagnostics import convergence, least_agreed, r_hat_and_ess_bulk
-from skbayes_sg.inference import diagnose
+from skbayes_sg.diagnostics import agreement, convergence, least_agreed, r_hat_and_ess_bulk
 
 
 def draws_of(kind, n_draws=401):
@@ -155,7 +154,7 @@ def test_the_parameters_that_agree_least_are_those_that_are_ranked():
     assert len(worst) <= 40
     moving = np.delete(draws, 7, axis=2)
     r_hat, ess = r_hat_and_ess_bulk(moving)
-    found = diagnose.of_draws(moving)
+    found = agreement.of_draws(moving)
     assert found["r_hat_max"] == r_hat.max()
     assert found["ess_min"] == ess.min()
 

@@ -16,7 +16,7 @@ from skbayes_sg import (
 )
 from skbayes_sg.callbacks import Callback, Checkpoint, FitSoFar
 from skbayes_sg.chains.run import LONG
-from skbayes_sg.diagnostics import judgements
+from skbayes_sg.diagnostics import agreement, judgements
 from skbayes_sg.inference import diagnose, one_mode, sample
 
 X, Y = make_classification(80, 4, random_state=0)
@@ -108,7 +108,7 @@ def test_a_promise_that_is_missed_is_said_once(bulk, tail, most, said):
 
 def test_a_fit_says_that_its_tails_are_known_from_few_draws(monkeypatch):
     few = {"r_hat_max": 1.01, "ess_min": 194.0, "ess_tail_min": 97.0}
-    monkeypatch.setattr(diagnose, "of_draws", lambda draws: few)
+    monkeypatch.setattr(agreement, "of_draws", lambda draws: few)
     monkeypatch.setattr(one_mode, "_MOST_DRAWS", 2048)  # no doubling
     with pytest.warns(ConvergenceWarning, match="ess_tail_min is 97, below 400.* 64 draws of each"):
         fitted()

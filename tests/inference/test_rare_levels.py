@@ -18,12 +18,12 @@ from skbayes_sg.chains.run import go_on, run_chains
 from skbayes_sg.data.row_metadata import RowMetadata
 from skbayes_sg.diagnostics.judgements import Misfit
 from skbayes_sg.estimators.warnings_of_rows import is_separated
-from skbayes_sg.inference import diagnose
 from skbayes_sg.linalg import FULL
 from skbayes_sg.models import Softmax
-from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.control_variates import Expanded, column_steepness
+from skbayes_sg.posterior import Posterior, steepness
+from skbayes_sg.posterior.control_variates import Expanded
 from skbayes_sg.posterior.gaussian import find_mode
+from skbayes_sg.posterior.steepness import column_steepness, steepness_of_draws
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, SGFS, SGLD, ConstantSGD, UnderdampedLangevin
 
@@ -133,8 +133,8 @@ def test_columns_are_followed_about_draws_as_about_the_anchor(most, within, monk
     mode = find_mode(posterior, np.zeros((1, 7)), rng).theta
     covariance = posterior.expand(mode, FULL).curvature.inverse().dense()
     draws = rng.multivariate_normal(mode[0], covariance, (4, 5000))
-    monkeypatch.setattr(diagnose, "_OUTPUTS", 7 * most)
-    found = diagnose.of_columns(posterior, draws, np.full(5000, 1 / 5000))["column_steepness"]
+    monkeypatch.setattr(steepness, "_OUTPUTS", 7 * most)
+    found = steepness_of_draws(posterior, draws, np.full(5000, 1 / 5000))["column_steepness"]
     monkeypatch.setattr(
         "skbayes_sg.posterior.control_variates.STEEP_COLUMN", 0.0
     )  # no place is left out

@@ -10,8 +10,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from skbayes_sg import BayesianMLPClassifier, DRBMClassifier, VariationalEM
-from skbayes_sg.diagnostics import judgements
-from skbayes_sg.inference import averages
+from skbayes_sg.diagnostics import agreement, judgements
 from skbayes_sg.models import MLP
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import HMC, SGFS, SGHMC
@@ -128,17 +127,17 @@ def warnings_of(figures):
 
 @pytest.mark.parametrize("shape", [(1, 8, 5), (2, 1, 5)], ids=["one chain", "one draw"])
 def test_averages_whose_error_is_not_known_are_reported(shape):
-    figures = averages.of_predictions(np.random.default_rng(0).uniform(0, 0.01, shape), None)
+    figures = agreement.of_predictions(np.random.default_rng(0).uniform(0, 0.01, shape), None)
     assert np.isnan(figures["prediction_drift"])
     (warning,) = warnings_of(figures)
     assert "raise n_chains or n_draws" in warning
-    known = averages.of_predictions(np.empty((2, 8, 0)), None)  # no probability varies
+    known = agreement.of_predictions(np.empty((2, 8, 0)), None)  # no probability varies
     assert warnings_of(known) == []
 
 
 def test_averages_that_depend_on_the_chains_are_reported():
     p = np.zeros((2, 8, 5)) + np.array([0.1, 0.9])[:, None, None]
-    figures = averages.of_predictions(p, None)
+    figures = agreement.of_predictions(p, None)
     np.testing.assert_allclose(figures["prediction_error"], 0.4)
     assert figures["prediction_drift"] == 0
     (warning,) = warnings_of(figures)
@@ -149,8 +148,8 @@ def test_averages_that_depend_on_the_chains_are_reported():
 def test_averages_that_still_move_are_reported(seed):
     rng = np.random.default_rng(seed)
     apart = rng.uniform(0.45, 0.55, (8, 1, 300)) + 0.02 * rng.standard_normal((8, 20, 300))
-    still = averages.of_predictions(apart, None)
-    moving = averages.of_predictions(apart + np.linspace(0, 0.1, 20)[:, None], None)
+    still = agreement.of_predictions(apart, None)
+    moving = agreement.of_predictions(apart + np.linspace(0, 0.1, 20)[:, None], None)
     error = 0.02 / np.sqrt(20 * 8)  # of an average against that of a half, by chance
     change = 0.1 * 5 / 19
     np.testing.assert_allclose(moving["prediction_drift"], change, atol=5 * error / 300**0.5)

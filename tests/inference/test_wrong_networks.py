@@ -13,7 +13,8 @@ from sklearn.metrics import log_loss
 from skbayes_sg import BayesianMLPClassifier, BayesianMLPRegressor, DRBMClassifier
 from skbayes_sg.data import InMemory
 from skbayes_sg.diagnostics import judgements
-from skbayes_sg.inference import averages, diagnose
+from skbayes_sg.estimators.multimodal_classifier import gain_over_shares
+from skbayes_sg.inference import diagnose
 from skbayes_sg.samplers import SGFS, SGHMC, MomentumSGD
 
 GOOD = {
@@ -67,7 +68,7 @@ def test_the_distribution_at_temperature_one(changes, said):
     ],
 )
 def test_draws_are_doubled_while_averages_are_not_known_and_draws_may_help(changes, exact, enough):
-    assert averages.is_enough(GOOD | changes, exact) is enough
+    assert judgements.averages_are_enough(GOOD | changes, exact) is enough
 
 
 @pytest.mark.parametrize(("ratio", "said"), [(1.5, 0), (2.5, 1), (5e6, 1)])
@@ -98,7 +99,7 @@ def test_the_gain_is_the_difference_of_two_log_losses(n_classes, weighted):
         log_loss(codes[some], p[some], sample_weight=few, labels=np.arange(n_classes))
         for p in (np.tile(shares, (len(codes), 1)), proba)
     ]
-    found = averages.gain_over_shares(proba[some], rows.some(some), rows)
+    found = gain_over_shares(proba[some], rows.some(some), rows)
     assert found == pytest.approx(losses[0] - losses[1])
 
 

@@ -19,8 +19,9 @@ from skbayes_sg.linalg import FULL, Dense, Diag
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.posterior import control_variates as cv
-from skbayes_sg.posterior.control_variates import Expanded, choose_pool, slopes_of, steepness
+from skbayes_sg.posterior.control_variates import Expanded, choose_pool
 from skbayes_sg.posterior.gaussian import find_mode, laplace_points, posterior_mean
+from skbayes_sg.posterior.steepness import slopes_of, steepness
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.samplers import HMC, SGFS, SGLD, UnderdampedLangevin
 

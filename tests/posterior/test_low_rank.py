@@ -13,8 +13,8 @@ from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.models.poisson import Poisson
 from skbayes_sg.posterior import Posterior, is_high_dimensional
 from skbayes_sg.posterior.all_rows import AllRows
-from skbayes_sg.posterior.control_variates import slopes_of
 from skbayes_sg.posterior.nonzero_columns import nonzero_columns
+from skbayes_sg.posterior.steepness import slopes_of
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.posterior.whitening import _levels, low_rank
 from skbayes_sg.samplers import SGLD

@@ -396,14 +396,14 @@ FAULTS = [
         "posterior/test_control_variates.py -k gaussian_posterior_is_exact",
     ),
     Fault(
-        "inference/diagnose.py",
-        "draws = draws[:, :, diagnostics.least_agreed(draws, worst)]",
+        "diagnostics/agreement.py",
+        "draws = draws[:, :, convergence.least_agreed(draws, worst)]",
         "draws = draws[:, :, : 2 * worst]",
         "of many parameters the first are ranked, not the worst",
         "diagnostics/test_diagnostics.py -k agree_least",
     ),
     Fault(
-        "posterior/control_variates.py",
+        "posterior/steepness.py",
         "for sign in (1.0, -1.0):",
         "for sign in (-1.0,):",
         "steepness looks at one side only",
@@ -438,7 +438,7 @@ FAULTS = [
         "chains/test_chains.py",
     ),
     Fault(
-        "posterior/control_variates.py",
+        "posterior/steepness.py",
         "steep = (ends * _ENDS[-1] > limit).any(axis=0)",
         "steep = (ends > limit).any(axis=0)",
         "a wall between two places along a line is not looked for",

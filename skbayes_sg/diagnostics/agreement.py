@@ -1,16 +1,36 @@
-"""How far probabilities that are averaged over chains can be trusted. Arrays in, numbers out."""
+"""How far the chains agree: on parameters, and on probabilities that are averaged over them.
+
+Arrays in, figures out.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import InMemory
-from skbayes_sg.diagnostics.judgements import of_bias
-from skbayes_sg.diagnostics.limits import ERROR_LIMIT
-from skbayes_sg.inference.diagnose import of_draws
+from skbayes_sg.diagnostics import convergence
 
 _MATTERS = 0.01  # a probability known to one per cent needs no more agreement
+
+
+def of_draws(draws: NDArray) -> dict[str, float]:
+    """Agreement of the chains on the parameters; draws (chains, draws, D).
+
+    ``sd_error`` is the largest relative error of a standard deviation. Of many parameters these are
+    figures of those on which chains agree least: to rank all takes longer than to draw.
+    """
+    worst = int(np.clip(100_000 // draws[..., 0].size, 3, 10))  # by each of two criteria
+    if draws.shape[2] > 2 * worst:
+        draws = draws[:, :, convergence.least_agreed(draws, worst)]
+    r_hat, ess = convergence.r_hat_and_ess_bulk(draws)
+    with np.errstate(invalid="ignore"):  # of a parameter that never moves
+        sd_error = convergence.sd_error(draws)
+    return {
+        "r_hat_max": float(np.max(r_hat)),
+        "ess_min": float(np.min(ess)),
+        "ess_tail_min": float(np.min(convergence.ess_tail(draws))),
+        "sd_error": float(np.max(sd_error)),
+    }
 
 
 def that_matter(p: NDArray) -> NDArray:
@@ -45,35 +65,6 @@ def of_predictions(p: NDArray, log_prob: NDArray | None) -> dict[str, float]:
         return dict.fromkeys(names, np.nan) | of_all
     figures = of_draws(p)
     return {name: figures[name] for name in names} | of_all
-
-
-def is_enough(figures: dict[str, float], exact: bool) -> bool:
-    """Whether more draws are not needed, or would not help.
-
-    They are where error or drift of averaged probabilities is above half of what a fit warns of,
-    and where the Stein ratio is not 1 yet. They do not help where the draws of a sampler that is
-    not exact are too wide, nor of one chain, which tells no error.
-    """
-    if of_bias(figures):
-        return figures["stein_ratio"] > 1 and not exact
-    worst = max(figures["prediction_error"], figures["prediction_drift"])
-    return not worst > 0.5 * ERROR_LIMIT
-
-
-def gain_over_shares(proba: NDArray, rows: InMemory, all_rows: InMemory) -> float:
-    """Log loss of the shares of the classes minus that of averaged probabilities (n, classes).
-
-    Both are means over the same rows of the fit, in nats, with their weights.
-    """
-    two = proba.shape[1] == 2  # of one logit their labels are -1 and 1
-    y, all_y = (np.where(y > 0, y, 0) if two else y for y in (rows.y, all_rows.y))
-    y, all_y = y.astype(np.intp), all_y.astype(np.intp)
-    share = np.bincount(all_y, all_rows.weight, proba.shape[1])
-    weight = np.ones(len(y)) if rows.weight is None else rows.weight
-    counted = weight > 0
-    own = np.maximum(proba[counted, y[counted]], np.finfo(np.float64).tiny)
-    gain = np.log(own) - np.log(share[y[counted]] / share.sum())
-    return float(np.average(gain, weights=weight[counted]))
 
 
 def _drift(p: NDArray) -> float:
