@@ -51,26 +51,19 @@ def test_both_fits_find_the_maximum_of_the_evidence():
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_constant_sgd_agrees_with_hmc_for_any_number_of_classes(n_classes, seed):
-    """Uncorrected, the direction without data would make it 3/2 of HMC's for three classes."""
+    """Uncorrected, the direction without data would make it 3/2 of HMC's for three classes.
+
+    Steps of log precision r move it by the order of r times the variance of an excess: with 2
+    chains and 120 updates by 3%. With these the log ratio has a Monte-Carlo error of .003.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 4))
     utilities = X @ rng.standard_normal((4, n_classes))
     y = (utilities + rng.gumbel(size=utilities.shape)).argmax(axis=1)
-    ratios = []
-    for i in range(4):
-        model = BayesianLogisticRegression(
-            "hmc",
-            n_chains=2,
-            n_draws=8,
-            random_state=100 * seed + i,
-            prior_precision=1.0,
-        )
-        em = VariationalEM(n_updates=120)
-        path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
-        ratios.append(np.log(path.sgd_em_precisions[0] / path.em_precisions[0]))
-    se = np.std(ratios, ddof=1) / 2
-    assert abs(np.mean(ratios)) < max(0.03, 3 * se)
-    assert se < 0.05
+    model = BayesianLogisticRegression("hmc", n_chains=16, n_draws=8, random_state=seed)
+    em = VariationalEM(n_updates=480)
+    path = hyperparameter_path(model, X, y, X, y, prior_precisions=[1.0], em=em)
+    assert abs(np.log(path.sgd_em_precisions[0] / path.em_precisions[0])) < 5 * 0.003
 
 
 @pytest.mark.slow
