@@ -64,6 +64,7 @@ _GROWS = 2.0  # noise number above which the noise of so few rows grows faster t
 _FEW_ROWS = 64  # of the fast gradient, at least
 _SAVING = 16  # rows over these, from which the short steps cost little beside the long ones
 _LINES = 32  # along which remainders of rows show where a posterior is steep
+_INFLATION = 1e5  # of a variance by other parameters: single precision then has two digits left
 
 
 class SecondOrder(NamedTuple):
@@ -346,6 +347,7 @@ class Expanded(Density):
             pool.error,
             pool.noise_number,
             *steepness,
+            has_unit_scales=_has_unit_scales(curvature),
         )
 
     def _measured_steepness(self, curvature: Operator, prior: Operator) -> tuple[float, float]:
@@ -487,6 +489,16 @@ def _dense_noise(rows: PoolRows) -> Operator:
 def _of_each_output(form: NDArray, change: NDArray) -> NDArray:
     """The same matrix times the parameters of each output, (chains, D)."""
     return (change.reshape(-1, len(form)) @ form).reshape(change.shape)
+
+
+def _has_unit_scales(curvature: Operator) -> bool:
+    """Whether no parameter is known so much better given the others that single precision blurs it.
+
+    Of the sum of the columns of a matrix in single precision the rounding is 6e-8 of the largest
+    term: under a weak prior a common shift of all classes is as wide as that.
+    """
+    inflation = curvature.diagonal() * curvature.inverse().diagonal()
+    return bool(inflation.max() < _INFLATION)
 
 
 def _stored(matrix: NDArray) -> Operator:

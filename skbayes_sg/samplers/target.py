@@ -84,7 +84,8 @@ class Anchor:
     stiffness : float
         Largest eigenvalue of the curvature at the anchor over `curvature`.
     has_unit_scales : bool
-        Whether standard deviations are near 1 in the coordinates of the chains.
+        Whether standard deviations are near 1 in the coordinates of the chains, or differ so little
+        along directions that single precision resolves the narrowest.
     """
 
     theta: NDArray
