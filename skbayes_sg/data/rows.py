@@ -257,10 +257,8 @@ class InMemory(Data):
     @cached_property
     def nonzero_columns(self) -> NDArray:
         """Numbers of the columns that are not zero in all rows, ascending."""
-        if self.is_dense:
-            return np.flatnonzero(self.X[:, : self.n_features].any(axis=0))
-        counts = np.bincount(self.X.indices, self.X.data != 0, self.X.shape[1])
-        return np.flatnonzero(counts[: self.n_features])
+        columns = nonzero_columns(self.X)
+        return columns[columns < self.n_features]
 
     def with_columns(self, columns: NDArray) -> InMemory:
         """The same rows with some of their columns."""
@@ -297,6 +295,13 @@ def stays_sparse(X: Any) -> bool:
 
 _CACHED = 1 << 21  # bytes of a block that stays in the cache with what is computed of it
 _CHAINS = 64  # whose outputs of a row take more than its few stored numbers
+
+
+def nonzero_columns(X: Any) -> NDArray:
+    """Numbers of the columns that are not zero in all of these rows, ascending."""
+    if isinstance(X, np.ndarray):
+        return np.flatnonzero(X.any(axis=0))
+    return np.flatnonzero(np.bincount(X.indices, X.data != 0, X.shape[1]))
 
 
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _CACHED) -> list[slice]:

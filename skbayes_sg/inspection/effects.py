@@ -23,8 +23,8 @@ from skbayes_sg.inspection.responses import (
     REMEDY,
     draws_enough,
     rows_of,
+    sums_under_draws,
     table_of_outputs,
-    under_draws,
     warn_of_rows,
     weights_of,
 )
@@ -319,10 +319,8 @@ class _Averages:
                 "sample_weight is zero for all rows that are compared, or, with by, for all rows "
                 "of a value of it"
             )
-        total: Any = 0.0
-        for block, responses in under_draws(self.asking, self.model, X, offset, self.kept):
-            total = total + responses @ (weight / sums)[block]
-        return np.swapaxes(total, 2, 3)
+        average = sums_under_draws(self.asking, self.model, X, weight / sums, offset, self.kept)
+        return np.swapaxes(average, 2, 3)
 
     def compared(self, a: NDArray, b: NDArray, size: float = 1.0) -> NDArray:
         """Draws of the comparison of two averages, (chains, draws, groups x outputs)."""

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from skbayes_sg import frames
-from skbayes_sg.data import of_blocks
+from skbayes_sg.data import of_blocks, row_blocks
 from skbayes_sg.data.row_metadata import RowMetadata, offset_of
 from skbayes_sg.diagnostics.draws import Draws
 from skbayes_sg.diagnostics.limits import ENOUGH_ESS
@@ -23,6 +23,8 @@ from skbayes_sg.inspection.table import table
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.validation import require_choice, require_integer, warn
 
+_ROWS = 1024  # of which responses are summed at once
+_CACHED = 1 << 20  # bytes of their responses under a few draws
 REMEDY = "give an estimator of this package (of a search its best_estimator_)"
 
 
@@ -45,18 +47,60 @@ def weights_of(sample_weight: ArrayLike | None, X: Any) -> NDArray:
 
 
 def under_draws(
+    asking: Callable, model: Any, X: Any, offset: ArrayLike | None = None
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """Blocks of rows, and their expected responses, (chains, draws, outputs, rows)."""
+    for rows, fitted, draws, block in _blocks(asking, model, X, offset, slice(None)):
+        flat = draws.reshape(-1, draws.shape[-1])
+        n_parts = 1 + len(rows) * len(flat) * fitted.widest // elements_at_a_time()
+        parts = np.array_split(np.arange(len(rows)), min(len(rows), n_parts))
+        of_part = partial(_expected, fitted, flat, block)
+        for part, responses in zip(parts, of_blocks(of_part, parts), strict=True):
+            _require_finite(responses, rows[part])
+            yield rows[part], responses.reshape(*draws.shape[:2], *responses.shape[1:])
+
+
+def sums_under_draws(
     asking: Callable,
     model: Any,
     X: Any,
+    weight: NDArray,
     offset: ArrayLike | None = None,
     kept: Any = slice(None),
-) -> Iterator[tuple[NDArray, NDArray]]:
-    """Blocks of rows, and their expected responses, (chains, draws, outputs, rows).
+) -> NDArray:
+    """Expected responses summed over rows by weights (rows, k), (chains, draws, outputs, k).
 
-    `kept` are the numbers of the draws of each chain.
+    `kept` are the numbers of the draws of each chain. A few of these at a time, as then the
+    responses of many rows stay in cache.
+    """
+    total: Any = 0.0
+    for rows, fitted, draws, block in _blocks(asking, model, X, offset, kept):
+        flat, of_rows = draws.reshape(-1, draws.shape[-1]), weight[rows]
+        for some in row_blocks(len(rows), 1, _ROWS):
+            part, numbers, weights = block[some], rows[some], of_rows[some]
+
+            def of_few(few, fitted=fitted, flat=flat, part=part, numbers=numbers, weights=weights):
+                responses = _expected(fitted, flat[few], part, slice(None))
+                sums = responses @ weights
+                if not np.isfinite(sums).all():
+                    _require_finite(responses, numbers)
+                return sums
+
+            few = row_blocks(len(flat), 8 * len(numbers) * fitted.widest, _CACHED)
+            sums = np.concatenate(list(of_blocks(of_few, few)))
+            total = total + sums.reshape(*draws.shape[:2], *sums.shape[1:])
+    return total
+
+
+def _blocks(
+    asking: Callable, model: Any, X: Any, offset: ArrayLike | None, kept: Any
+) -> Iterator[tuple[NDArray, Any, NDArray, Any]]:
+    """Blocks: numbers of rows, the model, draws (chains, draws, D), and rows as it takes them.
+
+    Columns that are zero in all rows of a block are left out.
     """
     estimator, before = fitted_step(asking, model, REMEDY, "draws_")
-    draws = estimator.draws_[:, kept]
+    n_chains, n_draws = estimator.draws_.shape[:2]
     offsets = None if offset is None else np.asarray(offset)
     n_blocks = 1 + len(X) * estimator.n_features_in_ // elements_at_a_time()
     for rows in np.array_split(np.arange(len(X)), min(len(X), n_blocks)):
@@ -64,25 +108,24 @@ def under_draws(
         block = block if before is None else before.transform(block)
         block_offset = offsets[rows] if offsets is not None and offsets.ndim else offsets
         fitted, block, every, _ = estimator._to_predict(block, block_offset, np.float64, every=True)
-        of_chains = every.flat.reshape(*estimator.draws_.shape[:2], -1)[:, kept]
-        flat = of_chains.reshape(-1, of_chains.shape[-1])
         block = block.astype(np.float64, copy=False)
-        n_parts = 1 + len(rows) * len(flat) * fitted.widest // elements_at_a_time()
-        parts = np.array_split(np.arange(len(rows)), min(len(rows), n_parts))
-        of_part = partial(_expected, fitted, flat, block)
-        for part, responses in zip(parts, of_blocks(of_part, parts), strict=True):
-            infinite = np.isinf(responses).any(axis=(0, 1))
-            if infinite.any():
-                raise ValueError(
-                    "X: the mean of y is beyond the largest number under some draws, as in row "
-                    f"{rows[part][infinite.argmax()]}; leave out rows so far from those of the fit"
-                )
-            yield rows[part], responses.reshape(*draws.shape[:2], *responses.shape[1:])
+        fitted, flat, block = fitted.on_nonzero_columns(every.flat, block)
+        yield rows, fitted, flat.reshape(n_chains, n_draws, -1)[:, kept], block
 
 
-def _expected(model: Any, draws: NDArray, X: NDArray, rows: NDArray) -> NDArray:
+def _expected(model: Any, draws: NDArray, X: NDArray, rows: Any) -> NDArray:
     with np.errstate(over="ignore"):
         return model.predict(draws, X[rows])
+
+
+def _require_finite(responses: NDArray, rows: NDArray) -> None:
+    infinite = np.isinf(responses)
+    if infinite.any():
+        raise ValueError(
+            "X: the mean of y is beyond the largest number under some draws, as in row "
+            f"{rows[infinite.any(axis=(0, 1)).argmax()]}; leave out rows so far from those of the "
+            "fit"
+        )
 
 
 def draws_enough(estimator: Any, n_draws: int | str | None) -> tuple[NDArray, Draws]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,10 @@ class Model(ABC):
     def keeps_sparse(self, X: Any) -> bool:
         """Whether predictions for X are products with sparse rows."""
         return self.takes_sparse and stays_sparse(X)
+
+    def on_nonzero_columns(self, theta: NDArray, X: Any) -> tuple[Self, NDArray, Any]:
+        """A model, parameters and rows that predict the same with less; by default those given."""
+        return self, theta, X
 
     def unpack(self, theta: NDArray) -> dict[str, NDArray]:
         """Views of the blocks: name -> ``(..., *shape)``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from functools import cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.linalg import get_blas_funcs
 from scipy.special import roots_genlaguerre
 
-from skbayes_sg.data.rows import Batch, Data
+from skbayes_sg.data.rows import Batch, Data, nonzero_columns
 from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.operators import FULL
 from skbayes_sg.linalg.scores import (
@@ -97,6 +97,21 @@ class Predictor(Model):
         Predictor.__init__(twin, n_etas, n_columns, fit_intercept, self._shared_names)
         twin.has_other_curvature = self.has_other_curvature
         return twin
+
+    def on_nonzero_columns(self, theta: NDArray, X: Any) -> tuple[Self, NDArray, Any]:
+        """The same without the columns that are zero in all of these rows.
+
+        Where a factor has one level in all rows, these are the columns of its other levels.
+        """
+        n_features = self.shapes["coef"][1]
+        columns = nonzero_columns(self.features(X))
+        if len(columns) == n_features:
+            return self, theta, X
+        known = np.arange(n_features, X.shape[1])
+        coef = theta[:, : self._n_coef].reshape(len(theta), -1, n_features)[:, :, columns]
+        parts = [coef.reshape(len(theta), -1), theta[:, self._n_coef :]]
+        model = self.on_columns(len(columns), self.fit_intercept)
+        return model, np.concatenate(parts, axis=1), X[:, np.append(columns, known)]
 
     def spread_of_y(self, data: Data) -> tuple[float, float] | None:
         """Middle m and half width h of y: two rows of m - h and m + h have its location and unit.

@@ -55,7 +55,8 @@ class Categorical(Classification):
         """Class probabilities (chains, classes, n); for two classes that of the second class."""
         z = self.outputs(theta, X)
         if self.n_logits > 1:
-            return softmax(z)[:, 1:] if self.n_classes == 2 else softmax(z)
+            z /= _any_exponentials(z, axis=1)
+            return z[:, 1:] if self.n_classes == 2 else z
         np.negative(z, out=z)
         with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
             np.exp(z, out=z)
@@ -171,12 +172,7 @@ class Softmax(Categorical, Predictor):
         z = (by_class @ inputs.T).reshape(k, len(theta), -1)
         if offsets is not None:
             z += offsets.T[:, None]
-        least = _LEAST[z.dtype]
-        if z.min(initial=0.0) > least and z.max(initial=0.0) < -least:
-            # exponentials are neither subnormal nor infinite, and the largest need not be 1
-            total = np.exp(z, out=z).sum(axis=0, keepdims=True)
-        else:
-            _, total = exponentials(z, axis=0)
+        total = _any_exponentials(z, axis=0)
         z *= np.divide(weights[:, None], total, out=total)
         return (np.ones(len(theta), z.dtype) @ z).T
 
@@ -333,6 +329,17 @@ def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:
         np.maximum(z, np.full(z.shape[-1], least, z.dtype), out=z)
     np.exp(z, out=z)
     return top, z.sum(axis=axis, keepdims=True)
+
+
+def _any_exponentials(z: NDArray, axis: int) -> NDArray:
+    """The sum of exponentials, of length 1 in the axis; z becomes these, all over one number.
+
+    Fewer passes than `exponentials` where none is subnormal or infinite: the largest need not be 1.
+    """
+    least = _LEAST[z.dtype]
+    if z.min(initial=0.0) > least and z.max(initial=0.0) < -least:
+        return np.exp(z, out=z).sum(axis=axis, keepdims=True)
+    return exponentials(z, axis)[1]
 
 
 def softmax(z: NDArray) -> NDArray:

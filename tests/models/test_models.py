@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from scipy.special import expit, softmax
 
 from skbayes_sg.chains.run import Length, run_chain
@@ -20,7 +20,7 @@ from skbayes_sg.models import (
     Poisson,
     Softmax,
 )
-from skbayes_sg.models.predictor import Family
+from skbayes_sg.models.predictor import Family, Predictor
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.samplers import SGFS
 
@@ -155,6 +155,20 @@ def test_vectorised_chains_equal_chains_one_by_one(model, private):
         np.testing.assert_allclose(
             model.predict(theta, X)[c], model.predict(theta[c : c + 1], Xc)[0]
         )
+
+
+@MODEL
+def test_predictions_do_without_columns_of_zeros(model):
+    """Also of sparse rows, and with an offset behind the columns."""
+    theta = theta_of(model, chains=2)
+    X = RNG.standard_normal((30, 4))
+    X[:, 1] = 0
+    expected = model.predict(theta, X)
+    for rows in [X, sparse.csr_array(X)][: 1 + model.takes_sparse]:
+        less, draws, few = model.on_nonzero_columns(theta, rows)
+        np.testing.assert_allclose(less.predict(draws, few), expected, rtol=1e-12)
+        if isinstance(model, Predictor):
+            assert (less.dim, few.shape[1]) == (draws.shape[1], X.shape[1] - 1)
 
 
 @MODEL
