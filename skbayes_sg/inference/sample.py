@@ -119,57 +119,19 @@ def sample(
         if engine is None:
             options = options.seeded()
             engine, target = prepare(options, choice, posterior, plan)
-            engine = replace(engine, fingerprint=fingerprint)
         else:
             target = engine.target(posterior)
+        engine = replace(engine, fingerprint=fingerprint)
 
-        run: Run | None = None
-        candidate = Candidate.of(engine, target, posterior, plan, options)
-        while True:
-            wrong, stopped, passes = list[str](), None, candidate.engine.passes
+        run, stopped = None, None
+        candidate: Candidate | None = Candidate.of(engine, target, posterior, plan, options)
+        while candidate is not None:
+            result: Run | FloatingPointError
             try:
-                run = until_enough(candidate, plan, options, callbacks, before)
-                passes = run.fit.n_passes
-                if run.n_drawn == run.n_draws:
-                    wrong = judgements.of_bias(run.fit.figures)
-                    if options.n_draws == "auto":  # the fit went on as far as it may
-                        wrong += judgements.of_disagreement(run.fit.figures, run.n_drawn)
+                run = result = until_enough(candidate, plan, options, callbacks, before)
             except FloatingPointError as error:
-                wrong, stopped = [str(error)], error
-
-            # The next one, for a default whose draws are wrong, or whose chains part or diverged.
-            # Its chains start anew: points of the wrong distribution are no better than the mode.
-            engine = candidate.engine
-            asked_for = options.sampler is not None or (options.burn_in, options.thin) != AUTO
-            exact = Need.CLOSED_FORM in engine.sampler.needs and engine.sampled is not None
-            if not wrong or engine.expansion is None or asked_for or exact or time_is_up():
-                break
-            why = f"{type(engine.sampler).__name__} ran first, and {wrong[0]}"
-            choice = plan.fallback(candidate.posterior, why)
-            if type(choice.sampler) is type(engine.sampler):
-                break
-            again = options._replace(last=None).seeded()
-            again = again._replace(seed=again.spawn(2)[1])  # not that of the first
-            thrown = run is None or stopped is not None or diagnose.is_thrown(run.fit.figures)
-            whole = on_whole_pool(engine, candidate.target, again) if thrown else None
-            if whole is not None:  # around the same expansion
-                whole = replace(whole, reason=f"{why}, on minibatches of a pool", passes=passes)
-                another = Candidate.of(whole, candidate.target, posterior, plan, options)
-                if another.seconds <= LONG:
-                    candidate, before = another, []
-                    continue
-            # A precision that was learned stays. One that is sampled is looked for again: chains
-            # that part do not tell where it is.
-            first = posterior
-            if engine.sampled is None:
-                first, again = candidate.posterior, again._replace(precision=None)
-            following, target = prepare(again, choice, first, plan)
-            learned, passes = following.learned or engine.learned, passes + following.passes
-            following = replace(following, learned=learned, passes=passes, fingerprint=fingerprint)
-            another = Candidate.of(following, target, first, plan, options)
-            if another.seconds > LONG:
-                break
-            candidate, before = another, []
+                result = stopped = error
+            candidate, before = following(candidate, result, posterior, plan, options), []
         if run is None:
             assert stopped is not None
             raise stopped
@@ -271,6 +233,55 @@ def until_enough(
             warn(told, UserWarning)
         time += further
         n_draws, execution = following, execution._replace(before=[chains])
+
+
+def following(
+    candidate: Candidate,
+    result: Run | FloatingPointError,
+    posterior: Posterior,
+    plan: Plan,
+    options: Options,
+) -> Candidate | None:
+    """The candidate after one of a default whose draws are wrong, or whose chains part or diverged.
+
+    Its chains start anew: points of the wrong distribution are no better than the mode. None where
+    draws are right, or no other sampler would have better ones in short time. `posterior` is that
+    of the fit, under the given prior.
+    """
+    engine, wrong = candidate.engine, list[str]()
+    if isinstance(result, FloatingPointError):
+        wrong, passes, thrown = [str(result)], engine.passes, True
+    else:
+        passes, thrown = result.fit.n_passes, diagnose.is_thrown(result.fit.figures)
+        if result.n_drawn == result.n_draws:
+            wrong = judgements.of_bias(result.fit.figures)
+            if options.n_draws == "auto":  # the fit went on as far as it may
+                wrong += judgements.of_disagreement(result.fit.figures, result.n_drawn)
+    asked_for = options.sampler is not None or (options.burn_in, options.thin) != AUTO
+    exact = Need.CLOSED_FORM in engine.sampler.needs and engine.sampled is not None
+    if not wrong or engine.expansion is None or asked_for or exact or time_is_up():
+        return None
+    why = f"{type(engine.sampler).__name__} ran first, and {wrong[0]}"
+    choice = plan.fallback(candidate.posterior, why)
+    if type(choice.sampler) is type(engine.sampler):
+        return None
+    again = options._replace(last=None).seeded()
+    again = again._replace(seed=again.spawn(2)[1])  # not that of the first
+    whole = on_whole_pool(engine, candidate.target, again) if thrown else None
+    if whole is not None:  # around the same expansion
+        whole = replace(whole, reason=f"{why}, on minibatches of a pool", passes=passes)
+        another = Candidate.of(whole, candidate.target, posterior, plan, options)
+        if another.seconds <= LONG:
+            return another
+    # A precision that was learned stays. One that is sampled is looked for again: chains that part
+    # do not tell where it is.
+    if engine.sampled is None:
+        posterior, again = candidate.posterior, again._replace(precision=None)
+    begun, target = prepare(again, choice, posterior, plan)
+    learned, passes = begun.learned or engine.learned, passes + begun.passes
+    begun = replace(begun, learned=learned, passes=passes, fingerprint=engine.fingerprint)
+    another = Candidate.of(begun, target, posterior, plan, options)
+    return another if another.seconds <= LONG else None
 
 
 def read_off(engine: Engine, posterior: Posterior, chains: list[Chain]) -> Fit:

@@ -2310,7 +2310,7 @@ FAULTS = [
     ),
     Fault(
         "inference/sample.py",
-        "learned=learned, passes=passes, fingerprint=fingerprint)",
+        "learned=learned, passes=passes, fingerprint=engine.fingerprint)",
         "learned=learned, passes=passes)",
         "a checkpoint of the second sampler is not known again",
         "inference/test_rare_levels.py -k goes_on_there",
