@@ -16,7 +16,7 @@ from skbayes_sg.data.blockwise import (
 )
 from skbayes_sg.data.columns import Columns, of_columns, of_targets, with_columns
 from skbayes_sg.data.minibatches import deterministic_rng
-from skbayes_sg.data.rows import Batch, Data, InMemory, row_blocks
+from skbayes_sg.data.rows import Batch, Data, InMemory, evenly_spaced, row_blocks
 from skbayes_sg.data.threads import (
     ahead,
     in_order,
@@ -39,6 +39,7 @@ __all__ = [
     "ahead",
     "at_hand",
     "deterministic_rng",
+    "evenly_spaced",
     "in_order",
     "in_partitions",
     "in_threads",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skbayes_sg.data.rows import Batch, Data
+from skbayes_sg.data.rows import Batch, Data, evenly_spaced
 from skbayes_sg.linalg.sizes import elements_at_a_time
 
 Rows = TypeVar("Rows", bound=Data)
@@ -120,10 +120,10 @@ def of_columns(data: Data) -> Columns:
             sums[:, few] = _sums(stored - value[few], weight)
     else:
         most = max(2, min(10_000, (1 << 22) // X.shape[1]))  # 32 MB
-        rows = _evenly_spaced(n_rows, most)
+        rows = evenly_spaced(n_rows, most)
         X, weight = sample.take(rows)[:, :n_features].astype(np.float64), weight[rows]
         # a value of each column with at most half of the weight on either side
-        spaced = _evenly_spaced(len(X), 1000)
+        spaced = evenly_spaced(len(X), 1000)
         value = np.quantile(X[spaced], 0.5, axis=0, weights=weight[spaced], method="inverted_cdf")
         sums = _sums(X - value, weight)
         (same,) = np.nonzero(sums[1] == 0)
@@ -150,13 +150,6 @@ def of_columns(data: Data) -> Columns:
         np.zeros(n_features, bool),
     )
     return cache.setdefault("_columns", columns)
-
-
-def _evenly_spaced(n: int, most: int) -> NDArray:
-    """At most so many of n rows; all of them where they are far fewer."""
-    if 2 * n <= most:
-        return np.arange(n)
-    return np.unique(np.linspace(0, n - 1, most).astype(int))
 
 
 def with_columns(data: Rows, columns: Columns) -> Rows:

@@ -246,7 +246,7 @@ class InMemory(Data):
 
     def column_squares(self) -> NDArray:
         """Mean square of each column, from up to 10,000 rows, (features,)."""
-        rows = np.unique(np.linspace(0, self.n_rows - 1, 10_000).astype(int))
+        rows = evenly_spaced(self.n_rows, 10_000)
         weight = None if self.weight is None else self.weight[rows]
         if self.sparse_rows:
             counts = np.ones(len(rows)) if weight is None else weight.astype(np.float64)
@@ -302,6 +302,11 @@ def nonzero_columns(X: Any) -> NDArray:
     if isinstance(X, np.ndarray):
         return np.flatnonzero(X.any(axis=0))
     return np.flatnonzero(np.bincount(X.indices, X.data != 0, X.shape[1]))
+
+
+def evenly_spaced(n: int, most: int) -> NDArray:
+    """Numbers of all of n rows, or of so many of them at even distances, ascending."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
 
 
 def row_blocks(n_rows: int, row_bytes: int, block_bytes: int = _CACHED) -> list[slice]:

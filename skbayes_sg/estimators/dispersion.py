@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import InMemory, evenly_spaced
 from skbayes_sg.diagnostics import systematic
 from skbayes_sg.diagnostics.limits import DISPERSION_ERRORS, DISPERSION_LIMIT
 from skbayes_sg.models.poisson import has_weighted_fractions
@@ -51,7 +51,7 @@ def pearson(estimator: Any, rows: InMemory, more: float) -> tuple[float, float]:
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight.astype(np.float64)
     at_mean = weight * _squares(model, outputs, rows.y)[0]
 
-    telling = np.unique(np.linspace(0, rows.n_rows - 1, _TELLING).astype(int))
+    telling = evenly_spaced(rows.n_rows, _TELLING)
     flat = estimator._draws.flat
     draws = systematic(estimator._draws.flat_weights, min(_TELLING_DRAWS, len(flat)))
     of_draws = model.outputs(flat[draws], rows.some(telling).X).astype(np.float64)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sg.chains.run import rows_touched
-from skbayes_sg.data import InMemory, of_columns, row_blocks
+from skbayes_sg.data import InMemory, evenly_spaced, of_columns, row_blocks
 from skbayes_sg.diagnostics import agreement
 from skbayes_sg.estimators.base import BayesianEstimator, with_offset
 from skbayes_sg.inference import diagnose
@@ -303,7 +303,7 @@ class Multimodal(BayesianEstimator):
 
 def agreement_of(estimator: Multimodal, posterior: Posterior, n_gradients: int) -> dict[str, float]:
     """Agreement on what is predicted for a hundred rows, and on their log posterior."""
-    rows = np.unique(np.linspace(0, posterior.n_rows - 1, _DIAGNOSED_ROWS).astype(int))
+    rows = evenly_spaced(posterior.n_rows, _DIAGNOSED_ROWS)
     few = Posterior(posterior.model, posterior.data.sample.some(rows), posterior.prior)
     draws = estimator._draws.counting()
     flat = draws.flat

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sg.data import InMemory
+from skbayes_sg.data import InMemory, evenly_spaced
 from skbayes_sg.estimators.linear_model import LinearRegressor, mean_of, of_draws
 from skbayes_sg.models import Student
 from skbayes_sg.posterior import Posterior
@@ -150,7 +150,7 @@ def _noiseless(model: Student, rows: InMemory, mean: NDArray, is_least: bool) ->
     `mean` (D,) is the posterior's, and `is_least` says whether the scale is about as small as it
     can be.
     """
-    numbers = np.unique(np.linspace(0, rows.n_rows - 1, _MOST_ROWS).astype(int))
+    numbers = evenly_spaced(rows.n_rows, _MOST_ROWS)
     X, y, weight, _ = rows.load(numbers)
     weight = np.ones(len(y)) if weight is None else weight
     values, member = np.unique(y, return_inverse=True)

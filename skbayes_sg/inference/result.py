@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import evenly_spaced
 from skbayes_sg.diagnostics.batches import Batches
 from skbayes_sg.inference.deferred import Deferred
 from skbayes_sg.inference.engine import Engine
@@ -150,7 +151,7 @@ def in_single_precision(draws: NDArray) -> NDArray:
     flat, error = draws[..., moving].reshape(-1, moving.sum()), error[moving]
     n, dim = flat.shape
     if dim and has_matrix(dim) and n >= 2 * dim:
-        spaced = flat[np.linspace(0, n - 1, min(n, max(2 * dim, _TELL_DIRECTIONS))).astype(int)]
+        spaced = flat[evenly_spaced(n, max(2 * dim, _TELL_DIRECTIONS))]
         scale = spaced.std(axis=0)
         spaced = (spaced - spaced.mean(axis=0)) / scale
         least = (float((error / scale).max()) / _BLUR) ** 2

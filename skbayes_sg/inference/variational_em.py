@@ -41,6 +41,7 @@ from skbayes_sg.chains.run import (
     restarts,
     time_is_up,
 )
+from skbayes_sg.data import evenly_spaced
 from skbayes_sg.diagnostics.gradients import SteinSums, stein_ratios
 from skbayes_sg.inference.precision import BOUNDS, NO_INFORMATION, LearnedPrecision
 from skbayes_sg.linalg import DIAGONAL, FULL
@@ -180,7 +181,7 @@ class MatrixControlVariate:
     """
 
     def __init__(self, posterior: ModelPosterior, theta: NDArray) -> None:
-        rows = _some_rows(
+        rows = evenly_spaced(
             posterior.n_rows, max(_DIAGONAL_ROWS, _ROWS_PER_PARAMETER * posterior.dim)
         )
         prior = posterior.prior.curvature(theta)
@@ -222,7 +223,7 @@ class DiagonalControlVariate:
     def __init__(
         self, posterior: ModelPosterior, theta: NDArray, null: Sequence[NullDirections]
     ) -> None:
-        rows = _some_rows(posterior.n_rows, _DIAGONAL_ROWS)
+        rows = evenly_spaced(posterior.n_rows, _DIAGONAL_ROWS)
         self._information = posterior.information(theta, rows, DIAGONAL).diagonal()
         self._prior = posterior.prior.curvature(theta).diagonal()
         self._null = null
@@ -249,11 +250,6 @@ class DiagonalControlVariate:
 
 ControlVariate = MatrixControlVariate | DiagonalControlVariate
 """A term of mean zero for each parameter, and what the data know of it."""
-
-
-def _some_rows(n_rows: int, most: int) -> NDArray:
-    """Up to so many row numbers, evenly spaced."""
-    return np.unique(np.linspace(0, n_rows - 1, most).astype(int))
 
 
 class _Path(NamedTuple):

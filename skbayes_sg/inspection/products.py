@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sg import frames
+from skbayes_sg.data import evenly_spaced
 
 _ROWS = 200  # that are looked at first
 _MOST = 1000  # factors of a product, whose pairs are looked at
@@ -32,7 +33,7 @@ def products(X: Any, moved: Sequence[int]) -> dict[int, int]:
 
     Of more than 1,000 columns and levels none is looked for.
     """
-    rows = np.unique(np.linspace(0, len(X) - 1, _ROWS).astype(int))
+    rows = evenly_spaced(len(X), _ROWS)
     some = frames.take(X, rows)
     columns = range(len(frames.column_names(X)))
     parts = [part for j in columns for part in _parts(some, j) if np.ptp(part.values) > 0]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sg.data import evenly_spaced
 from skbayes_sg.models.base import Response
 from skbayes_sg.models.predictor import Family
 
@@ -361,7 +362,7 @@ def _of_distribution(model: Any, rows: NDArray, y: NDArray) -> Iterator[str]:
     of_draws, of_value = list[str](), list[str]()
     for row in range(rows.shape[2]):
         values, numbers = np.unique(y[:, row], return_counts=True)
-        places = np.unique(np.linspace(0, len(values) - 1, 40).astype(int))
+        places = evenly_spaced(len(values), 40)
         points, repeated = values[places], numbers[places] > 1
         outputs = np.repeat(rows[:, :, [row]], len(points), axis=2)
 

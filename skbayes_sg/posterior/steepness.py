@@ -14,6 +14,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from skbayes_sg.data import evenly_spaced
 from skbayes_sg.linalg import Diag, Operator
 from skbayes_sg.posterior import Posterior
 
@@ -173,7 +174,7 @@ def steepness_of_draws(posterior: Posterior, draws: NDArray, weights: NDArray) -
     lines = covariance / np.sqrt(covariance.diagonal())[:, None]
     n = posterior.n_rows
     most = max(_FEWEST_ROWS, _OUTPUTS // (len(lines) * model.widest))
-    sample = posterior if n <= most else posterior.of_rows(np.linspace(0, n - 1, most).astype(int))
+    sample = posterior if n <= most else posterior.of_rows(evenly_spaced(n, most))
     centre = np.average(draws.mean(axis=0), axis=0, weights=weights)[None].astype(np.float64)
     of_prior = np.sum(lines * posterior.prior.curvature(centre).matvec(lines), axis=1)
     along = partial(sample.forces_along, centre)

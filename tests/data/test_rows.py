@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skbayes_sg.data import deterministic_rng, minibatches, row_blocks
+from skbayes_sg.data import deterministic_rng, evenly_spaced, minibatches, row_blocks
 from skbayes_sg.data.minibatches import Minibatches, Partition, SamplingFrame, rows_of
 
 
@@ -163,3 +163,12 @@ def test_rows_ahead_are_bounded(monkeypatch):
         stream = Minibatches(SamplingFrame(1000), size, True, np.random.default_rng(0), n_chains=2)
         stream.draw()
         assert len(stream._ahead) == steps
+
+
+@pytest.mark.parametrize(("n", "most"), [(1, 40), (7, 7), (8, 7), (20_001, 10_000), (5, 1)])
+def test_rows_at_even_distances_are_different_and_reach_both_ends(n, most):
+    rows = evenly_spaced(n, most)
+    assert len(np.unique(rows)) == len(rows) == min(n, most)
+    assert rows[0] == 0
+    assert rows[-1] == (n - 1 if most > 1 else 0)
+    assert set(np.diff(rows)) <= {n // most, n // most + 1}
