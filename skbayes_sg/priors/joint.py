@@ -161,21 +161,27 @@ class IntegratedJoint(JointPrior):
         variance = self.summed(4 * squares * spread + 2 * spread**2)
         return (variance / self.summed(squares + spread) ** 2)[0]
 
-    def share_near_zero(self, u: NDArray, variances: NDArray) -> NDArray:
-        """Share of each log precision more than three widths above its median, (groups,).
+    def tails(self, u: NDArray, variances: NDArray) -> tuple[NDArray, NDArray]:
+        """What the two tails of each log precision do to coefficients, (groups,) each.
 
-        There all coefficients of the group are next to zero. The sum of squares of many, of each of
-        which the rows say little, is certain under any one precision, but not over all of them.
         Terms of Q whose roots are normal under lambda_0, around y with variances v, leave the log
         precision the log density
 
             log p(ell) + n ell / 2 - sum [log(1 + d v) + d y^2 / (1 + d v)] / 2,
             d = lambda - lambda_0
 
-        A width is the distance of the median from the quantile one normal deviation below it.
+        Far above its median all coefficients of the group are next to zero. The sum of squares of
+        many, of each of which the rows say little, is certain under any one precision, but not over
+        all of them. The first number is the share more than three widths above; a width is the
+        distance of the median from the quantile one normal deviation below it.
+
+        Far below, what no row knows is anywhere: given the precision it is normal with variance
+        v / (1 + d v). The second number is the kurtosis of its mixture over all of them, where that
+        is largest: 3 of a normal distribution, and over a hundred of the two columns of a factor of
+        two levels beside an intercept.
         """
         roots, spread = self.distances(u)[0][0], self.root**2 * variances
-        share = np.empty(len(self.lam_0))
+        share, kurtosis = np.empty((2, len(self.lam_0)))
         for k, (at, n) in enumerate(zip(self.lam_0, self.scales.sizes, strict=True)):
             own = (self._group == k) & (self.root > 0)
             ell = np.log(at) + _AWAY
@@ -186,7 +192,9 @@ class IntegratedJoint(JointPrior):
             below = np.cumsum(np.exp(value - value.max()))
             median, low = np.interp([0.5, ndtr(-1.0)], below / below[-1], ell)
             share[k] = 1 - np.interp(median + 3 * (median - low), ell, below / below[-1])
-        return share
+            given, density = 1 / grown, np.diff(below, prepend=0.0) / below[-1]
+            kurtosis[k] = (3 * (density @ given**2) / (density @ given) ** 2).max()
+        return share, kurtosis
 
     def funnels(self, u: NDArray, variances: NDArray) -> NDArray:
         """What each precision takes from the curvature at u (1, D): factors of it, (groups, D).

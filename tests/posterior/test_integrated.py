@@ -84,3 +84,32 @@ def require_same(found, other):
         assert np.abs(error * np.sqrt(ess / 2)).max() < 4.5
         ratio = one.std(axis=(0, 1)) / sd
         assert np.abs((ratio - 1) * np.sqrt(ess)).max() < 4.5
+
+
+def levels(n_levels):
+    """A column of ones for each level of a factor, and labels of two classes."""
+    rng = np.random.default_rng(n_levels)
+    level = rng.integers(n_levels, size=1000)
+    logit = rng.standard_normal(n_levels)[level]
+    return np.eye(n_levels)[level], (logit + rng.logistic(size=1000) > 0).astype(int)
+
+
+@pytest.mark.parametrize(("n_levels", "kind"), [(2, HMC), (3, HMC), (8, UnderdampedLangevin)])
+def test_few_levels_beside_an_intercept_have_their_precision_as_a_coordinate(n_levels, kind):
+    """Rows do not know the shift of all, and few coefficients tell how small its precision is."""
+    model = BayesianLogisticRegression(random_state=0).fit(*levels(n_levels))
+    assert isinstance(model.sampler_, kind)
+
+
+@pytest.mark.slow
+def test_what_rows_do_not_know_of_two_levels_is_as_wide_as_it_is():
+    """Steps of one length drew .77 of it in the mean of ten seeds."""
+    X, y = levels(2)
+    long = BayesianLogisticRegression("hmc", n_draws=4000, random_state=9).fit(X, y)
+    wanted = long.coef_samples_.reshape(-1, 2).std(axis=0)
+    found = []
+    for seed in range(10):
+        model = BayesianLogisticRegression(random_state=seed).fit(X, y)
+        found.append(np.log(model.coef_samples_.reshape(-1, 2).std(axis=0) / wanted)[0])
+    error = np.hypot(np.std(found, ddof=1) / 10**0.5, long.diagnostics_["sd_error"])
+    assert abs(np.mean(found)) < 4 * error < 0.2

@@ -137,8 +137,12 @@ def test_a_sum_of_squares_is_as_vague_as_its_normal_draws(seed):
     assert found[1] < 0.25 < 1.5 < found[2]
 
 
-def test_the_share_of_a_precision_whose_coefficients_are_next_to_zero():
-    """Of many that are hardly known each, of some that are known, of one: by their evidence."""
+def test_the_tails_of_a_precision_are_those_of_its_evidence():
+    """Of many that are hardly known each, of some that are known, of one.
+
+    The share above the median where coefficients are next to zero, and the kurtosis of those that
+    rows know least.
+    """
     rng = np.random.default_rng(5)
     group = np.repeat([0, 1, 2], [20, 20, 1])
     z = np.concatenate([1.2 * rng.standard_normal(20), 6 * rng.standard_normal(20), [5.0]])
@@ -148,7 +152,7 @@ def test_the_share_of_a_precision_whose_coefficients_are_next_to_zero():
     sd = 1 / np.sqrt(unit + given.precision)  # one row tells as much as lambda = 1
     mean = z * unit / (unit + given.precision) / np.sqrt(unit)
     joint = IntegratedJoint(scales, given)
-    found = joint.share_near_zero(mean[None], sd**2)
+    found, kurtosis = joint.tails(mean[None], sd**2)
 
     beside = GaussianPrior(Dense(np.diag(sd**-2)), mean)
     marginal, ell = MarginalScales(scales, beside, given), np.linspace(-8, 20, 281)
@@ -160,5 +164,9 @@ def test_the_share_of_a_precision_whose_coefficients_are_next_to_zero():
         low, median = np.interp([0.158655, 0.5], share.cumsum(), ell)
         expected = share[ell > 4 * median - 3 * low].sum()
         assert found[k] == pytest.approx(expected, rel=0.05, abs=1e-3)
+        own = unit[group == k][:, None]  # variances under each precision
+        variance = 1 / (sd[group == k, None] ** -2 + own * (np.exp(ell) - lam[k]))
+        wanted = 3 * (share * variance**2).sum(axis=1) / (share * variance).sum(axis=1) ** 2
+        assert kurtosis[k] == pytest.approx(wanted.max(), rel=0.02)
     assert found[0] > 0.02
     assert (found[1:] < 0.002).all()
