@@ -7,6 +7,7 @@ import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -36,8 +37,9 @@ class Informed(Posterior):
         """Another prior of the parameters that are here; the precision of the others follows."""
         posterior, whole = copy.copy(self), self.all_columns
         posterior.prior = prior
-        for cached in ("single", "of_sample"):  # they have the prior of before
-            posterior.__dict__.pop(cached, None)
+        for name in vars(self):  # those of other rows have the prior of before
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del posterior.__dict__[name]
         ratio = prior.precision[0] / self.prior.precision[0]
         n_coef = math.prod(whole.predictor.shapes["coef"])
         rest = prior.precision[math.prod(self.predictor.shapes["coef"]) :]

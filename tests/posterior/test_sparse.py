@@ -115,6 +115,19 @@ def test_nothing_of_rows_times_columns_is_made():
     assert proba.shape == (100, 2)
 
 
+def test_all_forms_of_a_posterior_have_the_prior_that_it_was_given():
+    X, y = rare(300, 1200)
+    posterior = Posterior.of(Softmax(1200, 2), X, np.where(y, 1.0, -1.0))
+    posterior = NonzeroColumns(posterior, posterior.data.sample.nonzero_columns)
+    forms = ("single", "split", "of_sample")
+    before = [getattr(posterior, form).prior.precision for form in forms]
+    prior = posterior.prior.with_precision(3 * before[0])
+    moved = posterior.with_prior(prior)
+    for form, precision in zip(forms, before, strict=True):
+        assert getattr(moved, form).prior is prior
+        np.testing.assert_array_equal(getattr(posterior, form).prior.precision, precision)
+
+
 def test_columns_that_never_occur_are_in_the_units_of_the_noise():
     """Given its variance they are normal, of that variance over their precision."""
     rng, model = np.random.default_rng(0), Linear(5, True, None, (1.0, 1.0))
