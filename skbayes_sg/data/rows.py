@@ -122,7 +122,7 @@ class InMemory(Data):
         sparse_rows = False
         if sparse.issparse(X):
             small = X.shape[0] * X.shape[1] * X.dtype.itemsize <= bytes_to_keep() / 2
-            X = X.toarray() if small else sparse.csr_array(X)
+            X = X.toarray() if small else _canonical(X)
             sparse_rows = takes_sparse and stays_sparse(X)
         else:
             X = aligned(X)
@@ -275,6 +275,19 @@ def aligned(values: Any, dtype: Any = None) -> NDArray:
     such an array round otherwise.
     """
     return np.require(values, dtype, ["C", "ALIGNED", "ENSUREARRAY"])
+
+
+def _canonical(X: Any) -> Any:
+    """CSR rows whose columns ascend, each once; a copy where they do not.
+
+    SciPy would bring them into this order in place where a square is asked for, and leave others
+    that share their columns, as single precision and blocks do, with numbers of other columns.
+    """
+    rows = sparse.csr_array(X)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
 
 
 def _in_single(X: Any) -> Any:

@@ -128,6 +128,23 @@ def test_all_forms_of_a_posterior_have_the_prior_that_it_was_given():
         np.testing.assert_array_equal(getattr(posterior, form).prior.precision, precision)
 
 
+def test_numbers_of_a_row_in_any_order_and_in_parts_are_the_same_row(no_small_ones):
+    X, y = rare(1100, 1200, entries=4)
+    order, given = np.arange(X.nnz).reshape(-1, 4)[:, ::-1].ravel(), X.copy()
+    given.sum_duplicates()
+    parts = sparse.csr_array(
+        (np.repeat(X.data[order] / 2, 2), np.repeat(X.indices[order], 2), 2 * X.indptr), X.shape
+    )
+    kept = parts.copy()
+    fits = [
+        quiet(BayesianLogisticRegression(**SHORT), rows, y).draws_ for rows in (given, X, parts)
+    ]
+    np.testing.assert_array_equal(fits[1], fits[0])
+    np.testing.assert_array_equal(fits[2], fits[0])
+    np.testing.assert_array_equal(parts.data, kept.data)
+    np.testing.assert_array_equal(parts.indices, kept.indices)
+
+
 def test_columns_that_never_occur_are_in_the_units_of_the_noise():
     """Given its variance they are normal, of that variance over their precision."""
     rng, model = np.random.default_rng(0), Linear(5, True, None, (1.0, 1.0))
