@@ -382,20 +382,18 @@ def run_chain(
 
 
 def burn_chain(
-    sampler: Sampler, target: Target, burn_in: int, state: State, keep: bool = False
+    sampler: Sampler, target: Target, burn_in: int, state: State, keep: int = 0
 ) -> Chain:
     """A group after burn-in, without draws. `state` is copied.
 
-    `keep` has the points of the second half of burn-in as draws.
+    Every `keep`-th point of the second half of burn-in is a draw, none with 0.
     """
-    state, points = copy.deepcopy(state), []
+    state = copy.deepcopy(state)
+    draws = np.empty((len(state.theta), 0, target.dim))
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         if burn_in or state.t == 0:
-            points = burn(sampler, target, state, burn_in, keep)
+            draws = burn(sampler, target, state, burn_in, keep)
             sampler.freeze(state, target)
-    draws: NDArray = np.empty((len(state.theta), len(points), target.dim))
-    for k, point in enumerate(points):
-        draws[:, k] = target.coordinates.inverse_transform(point)
     last = target.coordinates.inverse_transform(state.theta)
     return Chain(draws, np.empty(0), last, state, SteinSums(state.theta))
 
@@ -421,27 +419,30 @@ def go_on(sampler: Sampler, target: Target, length: Length, dtype: type, before:
     return Chain(draws, weights, target.coordinates.inverse_transform(state.theta), state, stein)
 
 
-def burn(
-    sampler: Sampler, target: Target, state: State, n_steps: int, keep: bool = False
-) -> list[NDArray]:
+def burn(sampler: Sampler, target: Target, state: State, n_steps: int, keep: int = 0) -> NDArray:
     """Burn in a group of chains, in place: forget the start, and learn matrices near the mode.
 
-    It ends where the time of the fit is up, but not right after a restart. With `keep` it returns
-    the points after the last restart, each (chains, D).
+    It ends where the time of the fit is up, but not right after a restart. It returns
+    every `keep`-th point after the last restart, (chains, points, D), in the coordinates of the
+    model and the precision of the chains; none with 0.
     """
-    done = 0
+    done, kept = 0, 0
+    recorded = range(0, n_steps - restarts(n_steps)[-1], keep) if keep else range(0)
+    points = np.empty((len(state.theta), len(recorded), target.dim))
     for until in restarts(n_steps):
-        for _ in iterate_steps(sampler, target, state, until - done):
+        for block in iterate_steps(sampler, target, state, until - done):
+            del block  # the next steps have arrays of their own
             if time_is_up():
-                return []
+                return points[:, :0]
         sampler.restart(state, target)
         done = until
-    points: list[NDArray] = []
-    for block in iterate_steps(sampler, target, state, n_steps - done, range(keep * n_steps)):
-        points.extend(block.draws.copy())
+    for block in iterate_steps(sampler, target, state, n_steps - done, recorded):
+        for k, point in enumerate(block.draws, kept):
+            points[:, k] = target.coordinates.inverse_transform(point)
+        kept += len(block.draws)
         if time_is_up():
             break
-    return points
+    return points[:, :kept]
 
 
 def restarts(n_steps: int) -> tuple[int, ...]:
@@ -492,7 +493,7 @@ def iterate_steps(
         If a chain diverges; the message names sampler, step and remedy.
     """
     block = max(1, min(block_of(state), n_steps))
-    thetas = np.empty((block, *state.theta.shape), state.theta.dtype)
+    thetas = np.empty((block, *state.theta.shape))
     gradients = np.empty_like(thetas)
     draws = np.empty_like(thetas) if recorded else thetas[:0]
     weights = np.empty(block)

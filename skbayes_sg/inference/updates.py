@@ -7,7 +7,7 @@ where they are (`warm_up`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -71,12 +71,13 @@ class Update(ABC):
 
     def burn(
         self, start: Start, engine: Engine, target: Target, n_steps: int
-    ) -> tuple[Engine, NDArray]:
-        """The engine after so many steps, and where its chains were in the second half of them.
+    ) -> tuple[Engine, Sequence[NDArray]]:
+        """The engine after so many steps, and points of its chains in the second half of them.
 
-        The points (n_chains, points, D) are in the coordinates of the model.
+        The points (points, D) of each chain are in the coordinates of the model.
         """
-        burn = partial(burn_chain, engine.sampler, target, n_steps, keep=True)
+        apart = engine.sampler.run_length(engine.states[0]).thin  # nearer points tell little more
+        burn = partial(burn_chain, engine.sampler, target, n_steps, keep=apart)
         elements = elements_of_step(target, engine.states)
         chains: list[Chain] = in_parallel(burn, engine.states, start.options.n_jobs, elements)
         burnt = replace(engine.at(chains), burnt=n_steps)
@@ -85,12 +86,12 @@ class Update(ABC):
         read -= rows_touched(engine.sampler, engine.states)
         passes = engine.passes + read / start.posterior.data.n_rows
         fewest = min(chain.draws.shape[1] for chain in chains)  # groups differ in time
-        points = np.concatenate([chain.draws[:, :fewest] for chain in chains])
+        points = [points for chain in chains for points in chain.draws[:, :fewest]]
         return replace(burnt, passes=passes), points
 
     @abstractmethod
     def __call__(
-        self, start: Start, burnt: Engine, target: Target, points: NDArray
+        self, start: Start, burnt: Engine, target: Target, points: Sequence[NDArray]
     ) -> Start | None:
         """The next start, or None where these steps were burn-in."""
 
@@ -108,13 +109,13 @@ class Recentre(Update):
         return min(engine.length.burn_in, engine.sampler.run_length(engine.states[0]).burn_in)
 
     def __call__(
-        self, start: Start, burnt: Engine, target: Target, points: NDArray
+        self, start: Start, burnt: Engine, target: Target, points: Sequence[NDArray]
     ) -> Start | None:
         learned, sampled = burnt.learned, burnt.sampled
         assert learned is not None
         assert sampled is not None
         scales = sampled.scales
-        late = points[:, points.shape[1] // 2 :].reshape(-1, target.dim)
+        late = np.concatenate([of_chain[len(of_chain) // 2 :] for of_chain in points])
         eta = late[:, -scales.dim :]
         centre = eta.mean(axis=0)
         if (np.abs(centre - sampled.centre) <= _FARTHEST * sampled.width).all():
@@ -141,9 +142,9 @@ class AtMeans(Update):
         return engine.length.burn_in if engine.length.burn_in >= 2 else 0
 
     def __call__(
-        self, start: Start, burnt: Engine, target: Target, points: NDArray
+        self, start: Start, burnt: Engine, target: Target, points: Sequence[NDArray]
     ) -> Start | None:
-        sampled, mean = burnt.sampled, points.mean(axis=(0, 1))[None]
+        sampled, mean = burnt.sampled, np.concatenate(points).mean(axis=0)[None]
         assert sampled is not None
         theta, eta = np.split(mean, [start.posterior.dim], axis=1)
         has_groups = isinstance(target, OneByOneTarget) and target.has_groups
@@ -198,14 +199,14 @@ class Evidence(Update):
     def steps(self, engine: Engine, target: Target) -> int:
         return self._longer * engine.sampler.run_length(engine.states[0]).burn_in
 
-    def move(self, posterior: Posterior, points: NDArray) -> tuple[float, float, float]:
+    def move(self, posterior: Posterior, points: Sequence[NDArray]) -> tuple[float, float, float]:
         """MacKay's move of log precision, its error by chance, and gamma.
 
-        `points` (n_chains, points, D) are under the present precision.
+        `points` (points, D) of each chain are under the present precision.
         """
         # Means of different chains are independent, so that chance has no part in lambda |m|^2,
         # the mean of one times the force of another.
-        prior, (n_chains, n_points, dim) = posterior.prior, points.shape
+        prior, n_chains, (n_points, dim) = posterior.prior, len(points), points[0].shape
         virial, means, forces = np.empty((n_chains, n_points)), *np.empty((2, n_chains, dim))
         for chain, theta in enumerate(points):
             force = posterior.split.full_gradient(theta) - prior.gradient(theta)
@@ -221,7 +222,7 @@ class Evidence(Update):
         return float(np.log(gamma / of_mean)), chance, gamma
 
     def __call__(
-        self, start: Start, burnt: Engine, target: Target, points: NDArray
+        self, start: Start, burnt: Engine, target: Target, points: Sequence[NDArray]
     ) -> Start | None:
         posterior, expansion, rho = start.posterior, burnt.expansion, self._rho
         assert expansion is not None
@@ -307,7 +308,7 @@ class ByEM(Update):
 
     def burn(
         self, start: Start, engine: Engine, target: Target, n_steps: int
-    ) -> tuple[Engine, NDArray]:
+    ) -> tuple[Engine, Sequence[NDArray]]:
         """The engine after the updates of the precision, which are told in place of points."""
         options, states, sampler = start.options, engine.states, engine.sampler
         few = -(-SELF_AVERAGING // (target.dim * len(states)))  # chains of each group
@@ -321,10 +322,10 @@ class ByEM(Update):
         read = rows_touched(sampler, moved) - rows_touched(sampler, states)
         passes = engine.passes + read / start.posterior.data.n_rows
         length = options.length(sampler.run_length(moved[0]))
-        return replace(engine, states=moved, length=length, passes=passes), np.empty(0)
+        return replace(engine, states=moved, length=length, passes=passes), []
 
     def __call__(
-        self, start: Start, burnt: Engine, target: Target, points: NDArray
+        self, start: Start, burnt: Engine, target: Target, points: Sequence[NDArray]
     ) -> Start | None:
         learned, near, initial = self._told, target.coordinates, None
         if burnt.expansion is not None and isinstance(near, LowRank):

@@ -110,6 +110,7 @@ def warm_up(start: Start, update: Update) -> tuple[Engine, Target]:
         else:
             # chains whose time is up may have no points, and go on from where they are
             moved = None if time_is_up() else update(start, burnt, target, points)
+            del points  # before those of the next round: they are the largest arrays here
             if moved is None:
                 engine = burnt
                 break

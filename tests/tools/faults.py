@@ -2289,8 +2289,8 @@ FAULTS = [
     ),
     Fault(
         "inference/updates.py",
-        "sampled, mean = burnt.sampled, points.mean(axis=(0, 1))[None]",
-        "sampled, mean = burnt.sampled, points[0, :1]",
+        "sampled, mean = burnt.sampled, np.concatenate(points).mean(axis=0)[None]",
+        "sampled, mean = burnt.sampled, points[0][:1]",
         "coordinates are taken at one point",
         "inference/test_updates.py -k taken_at_the_means",
     ),
