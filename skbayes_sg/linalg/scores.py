@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -70,6 +70,11 @@ class Scores:
             k, m = left.shape[-2], None if right is None else right.shape[-1]
             self.blocks += ((k, m),)
             self.dim += k if m is None else k * m
+
+    @property
+    def rights(self) -> list[Any]:
+        """The right factor of each block."""
+        return [right for _, right in self.factors]
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
@@ -205,12 +210,14 @@ class Scores:
         )
         return layout.outer(alone.total() - self.total() / n) * (n / (n - 1))
 
-    def squares(self) -> NDArray:
-        """Sum over rows (and virtual labels) of squared scores, averaged over the chains, (D,)."""
+    def squares(self, along: NDArray | None = None) -> NDArray:
+        """Sum over rows (and virtual labels) of squared scores, averaged over the chains, (D,).
+
+        Units are those of the blocks, or `along` directions in them, the columns of a matrix.
+        """
         parts = []
-        for left, right in self.factors:
-            labels = left.reshape(self.n_chains, -1, *left.shape[-2:])
-            weight = np.einsum("cqkn,cqkn->ckn", labels, labels)
+        for block, right in enumerate(self.rights):
+            weight = self.unit_squares(block, along)
             if right is None:
                 squares = weight.sum(axis=-1)
             elif sparse.issparse(right):
@@ -220,6 +227,20 @@ class Scores:
                 squares = weight @ (right * right)
             parts.append(squares.sum(axis=0, dtype=np.float64).ravel())
         return np.concatenate(parts) / self.n_chains
+
+    def unit_squares(self, block: int = 0, along: NDArray | None = None) -> NDArray:
+        """Squares of the left factors of a block, summed over virtual labels, (chains, k, n)."""
+        left = self.factors[block].left
+        labels = left.reshape(self.n_chains, -1, *left.shape[-2:])
+        if along is not None:
+            labels = along.T.astype(left.dtype, copy=False) @ labels
+        return np.einsum("cqkn,cqkn->ckn", labels, labels)
+
+    def unit_moment(self) -> NDArray:
+        """Sum over rows and labels of the products of two units of the first block, (k, k)."""
+        left = self.factors[0].left
+        labels = left.reshape(-1, *left.shape[-2:])
+        return np.tensordot(labels, labels, axes=([0, 2], [0, 2])).astype(np.float64)
 
     def kronecker_factors(self) -> list[tuple[NDArray | None, NDArray | None]]:
         """Second moments of each block's left factors, (k, k), and right factors, (m, m).
@@ -308,6 +329,84 @@ class Scores:
             gram[rows, cols] = _weighted_gram(lefts[s], inputs[s], lefts[t], inputs[t])
             gram[cols, rows] = gram[rows, cols].T
         return gram
+
+
+class CategoricalScores(Scores):
+    """Scores of K virtual labels, whose units have the products ``w (diag(p) - p p^T)`` in a row.
+
+    They are the Fisher of class probabilities. Squares, and products with vectors, take K numbers
+    of a row; the K^2 of its labels are written where they are asked for.
+
+    Parameters
+    ----------
+    p : array of shape (chains, K, n)
+    rights : list of arrays or CSR rows of shape (n, m), or None
+        The right factor of each block.
+    weight : array of shape (n,) or (chains, n), optional
+    """
+
+    def __init__(self, p: NDArray, rights: list[Any], weight: NDArray | None = None) -> None:
+        self._p, self._rights, self._weight = p, rights, weight
+        self.n_chains, k, self.n_rows = p.shape
+        self.blocks = tuple((k, None if X is None else X.shape[-1]) for X in rights)
+        self.dim = sum(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def rights(self) -> list[Any]:
+        return self._rights
+
+    @cached_property
+    def factors(self) -> tuple[Factor, ...]:  # type: ignore[override]
+        """With the residuals of each label times the root of its probability, (chains, K, K, n)."""
+        virtual = np.eye(self._p.shape[1], dtype=self._p.dtype)[:, :, None] - self._p[:, None]
+        root = np.sqrt(self._p)[:, :, None] * virtual
+        if self._weight is not None:
+            root *= np.sqrt(self._weight)[..., None, None, :]
+        return tuple(Factor(root, right) for right in self._rights)
+
+    def scaled(self, row_scale: NDArray | None) -> Scores:
+        if row_scale is None:
+            return self
+        weight = np.square(row_scale.astype(self._p.dtype, copy=False))
+        if self._weight is not None:
+            weight = weight * self._weight
+        return CategoricalScores(self._p, self._rights, weight)
+
+    def unit_squares(self, block: int = 0, along: NDArray | None = None) -> NDArray:
+        """Variances of the units, or along directions in them, under p, in float64."""
+        p = self._in_sum()
+        if along is None:
+            variance = p * (1 - p)
+        else:  # what rounding takes from a variance of zero is no variance
+            variance = np.maximum(np.square(along).T @ p - np.square(along.T @ p), 0.0)
+        return variance if self._weight is None else variance * self._weight[..., None, :]
+
+    def _in_sum(self) -> NDArray:
+        """The probabilities, with a sum of 1 in double precision: their differences have digits."""
+        p = self._p.astype(np.float64, copy=False)
+        return p / p.sum(axis=1, keepdims=True)
+
+    def unit_moment(self) -> NDArray:
+        p = self._in_sum()
+        weighted = p if self._weight is None else p * self._weight[..., None, :]
+        products = np.diag(weighted.sum(axis=(0, 2)))
+        for one, other in zip(weighted, p, strict=True):
+            products -= one @ other.T
+        return products
+
+    def gram_matvec(self, v: NDArray) -> NDArray:
+        p, inner, start = self._p[0], 0.0, 0
+        rights = [X[0] if X is not None and X.ndim == 3 else X for X in self._rights]
+        for right, (k, m) in zip(rights, self.shapes, strict=True):
+            along = v[:, start : start + k * m].reshape(-1, m)
+            along = along if right is None else along @ right.T
+            inner = inner + along.reshape(len(v), k, -1)
+            start += k * m
+        residual = inner - np.einsum("kn,vkn->vn", p, inner)[:, None]
+        residual *= p
+        if self._weight is not None:
+            residual *= self._weight.reshape(-1, self.n_rows)[0]
+        return Scores(*(Factor(residual, right) for right in rights)).total()
 
 
 class _Segment(NamedTuple):

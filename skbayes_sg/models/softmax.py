@@ -9,7 +9,13 @@ from scipy.special import expit, log_softmax, ndtr
 from skbayes_sg.data.rows import Batch
 from skbayes_sg.linalg import Operator
 from skbayes_sg.linalg.operators import FULL, Layout
-from skbayes_sg.linalg.scores import dense, outer_products, with_ones
+from skbayes_sg.linalg.scores import (
+    CategoricalScores,
+    Scores,
+    dense,
+    outer_products,
+    with_ones,
+)
 from skbayes_sg.models.base import Classification, NullDirections
 from skbayes_sg.models.predictor import Predictor, normal_nodes, symmetric_root
 
@@ -176,12 +182,17 @@ class Softmax(Categorical, Predictor):
         z *= np.divide(weights[:, None], total, out=total)
         return (np.ones(len(theta), z.dtype) @ z).T
 
+    def fisher(self, theta: NDArray, X: NDArray) -> Scores:
+        if self.n_logits == 1:
+            return super().fisher(theta, X)
+        rights = [self.features(X), *[None] * self.fit_intercept]
+        return CategoricalScores(softmax(self.outputs(theta, X)), rights)
+
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
         """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
-        z = self.outputs(theta, batch.X)
         if self.n_logits > 1 and layout is FULL:
-            return self.moment_of(_between(softmax(z)[0]), batch)
-        return self.times_inputs(self.residual_root(z), batch.X).moment(layout, batch.weight)
+            return self.moment_of(_between(softmax(self.outputs(theta, batch.X))[0]), batch)
+        return super().information(theta, batch, layout)
 
     def row_terms(
         self,

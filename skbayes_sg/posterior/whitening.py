@@ -14,7 +14,7 @@ from skbayes_sg.data import row_blocks
 from skbayes_sg.data.minibatches import deterministic_rng
 from skbayes_sg.data.threads import total_of
 from skbayes_sg.linalg.coordinates import LowRank, reproducible_eigh
-from skbayes_sg.linalg.scores import Factor, Scores, dense, with_ones
+from skbayes_sg.linalg.scores import Scores, dense, with_ones
 from skbayes_sg.linalg.sizes import elements_at_a_time, has_matrix, has_matrix_once
 from skbayes_sg.posterior import Posterior
 
@@ -46,17 +46,11 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
 
     # Outputs are turned to the eigenvectors of their Fisher, summed over rows. Where classes are
     # alike all directions of these are, and rounding would choose.
-    k = roots[0].shapes[0][0]
     V = helmert(len(columns), full=True).T
     if outliers:
-        lefts = [root.factors[0].left.reshape(-1, k, root.n_rows) for root in roots]
-        moment = np.sum([np.tensordot(left, left, ([0, 2], [0, 2])) for left in lefts], axis=0)
-        V = reproducible_eigh(moment.astype(np.float64))[1]
-    turned = roots
-    if len(V) > 1:
-        back = V.T.astype(roots[0].factors[0].left.dtype)
-        turned = [Scores(*(Factor(back @ f.left, f.right) for f in r.factors)) for r in roots]
-    information = np.sum([root.squares() for root in turned], axis=0)[columns]
+        V = reproducible_eigh(np.sum([root.unit_moment() for root in roots], axis=0))[1]
+    along = V if len(V) > 1 else None
+    information = np.sum([root.squares(along) for root in roots], axis=0)[columns]
     prior = posterior.prior.curvature(theta).diagonal()
     precision = (V**2).T @ prior[columns]
 
@@ -70,7 +64,7 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
 
     level = _levels(posterior)
     if level is not None:
-        return _without_levels(theta, turned, level, information, precision)
+        return _without_levels(theta, roots, level, information, precision)
 
     # columns that the data determine, by information over precision of the prior
     most = 1000
@@ -80,7 +74,7 @@ def low_rank(posterior: Posterior, theta: NDArray, outliers: bool = True) -> Low
     ratio = ratio[: posterior.data.n_features + ("intercept" in model.shapes)]
     leading = np.argsort(-ratio, kind="stable")[:most]
     leading = np.sort(leading[ratio[leading] > 1])
-    grams, diagonal = _gram(turned, leading), range(len(leading))
+    grams, diagonal = _gram(roots, leading, along), range(len(leading))
     # of columns that are nearly equal, products in single precision need not be definite
     grams[:, diagonal, diagonal] += precision[:, leading] + 1e-6 * grams[:, diagonal, diagonal]
     lower = np.linalg.cholesky(grams)
@@ -179,18 +173,16 @@ def _without_levels(
     )
 
 
-def _gram(roots: list[Scores], leading: NDArray) -> NDArray:
-    """Second moment of the leading columns of each output, (outputs, m, m).
+def _gram(roots: list[Scores], leading: NDArray, along: NDArray | None = None) -> NDArray:
+    """Second moment of the leading columns along directions in the outputs, (outputs, m, m).
 
     Products are in single precision: coordinates need no more.
     """
     m = len(leading)
     gram = np.zeros((roots[0].shapes[0][0], m, m))
     for root in roots:
-        left, right = root.factors[0]
-        assert right is not None
-        labels = left.reshape(-1, *left.shape[-2:])
-        weight = np.einsum("qkn,qkn->kn", labels, labels)
+        right, weight = root.rights[0], root.unit_squares(0, along)[0]
+        weight = weight.astype(right.dtype, copy=False)
         X = right[:, leading[leading < right.shape[1]]]
         if sparse.issparse(X) and X.nnz <= _SPARSE * math.prod(X.shape):
             if X.shape[1] < m:  # the intercept's
@@ -217,7 +209,7 @@ def _outliers(coordinates: LowRank, roots: list[Scores], prior: NDArray) -> tupl
     eight vectors takes little longer than with one. Those that are not precise yet stretch the
     coordinates by about what their values say, which does no harm.
     """
-    dim, dtype = len(prior), roots[0].factors[0].left.dtype
+    dim, dtype = len(prior), roots[0].rights[0].dtype
 
     def curvature(u: NDArray) -> NDArray:
         v = coordinates.inverse_transform(u) - coordinates.centre

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from skbayes_sg.linalg import DIAGONAL, FULL, Partitioned, RotatedDiagonal, Rotation
-from skbayes_sg.linalg.scores import Factor, Scores
+from skbayes_sg.linalg.scores import CategoricalScores, Factor, Scores
 from skbayes_sg.models import Softmax
 
 
@@ -199,3 +200,35 @@ def test_single_precision_leaves_no_negative_variance():
     scores = Scores(Factor(left, rng.random((3000, 4)).astype(np.float32)), Factor(left, None))
     values = np.linalg.eigvalsh(scores.covariance(FULL).dense())
     assert values.min() > -1e-12 * values.max()
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["shared rows", "rows of its own"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows alike", "weighted"])
+def test_scores_of_classes_are_those_of_their_virtual_labels(private, weighted):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(4, 0.5), size=(2, 9)).swapaxes(1, 2)
+    X = rng.standard_normal((2, 9, 3) if private else (9, 3))
+    scores = CategoricalScores(p, [X, None]).scaled(rng.random(9) if weighted else None)
+    labels = Scores(*scores.factors)
+    V = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    close = {"rtol": 1e-10, "atol": 1e-14}
+    for along in (None, V):
+        np.testing.assert_allclose(scores.squares(along), labels.squares(along), **close)
+        np.testing.assert_allclose(
+            scores.unit_squares(1, along), labels.unit_squares(1, along), **close
+        )
+    np.testing.assert_allclose(scores.unit_moment(), labels.unit_moment(), **close)
+    v = rng.standard_normal((5, scores.dim))
+    np.testing.assert_allclose(scores.gram_matvec(v), labels.gram_matvec(v), **close)
+    twice = scores.scaled(np.full(9, 2.0))
+    np.testing.assert_allclose(twice.squares(), 4 * scores.squares(), **close)
+
+
+def test_sure_classes_have_no_negative_variance():
+    """Of probabilities in single precision, which do not sum to 1 to the last digit."""
+    z = np.random.default_rng(0).standard_normal((1, 200, 500)).astype(np.float32)
+    scores = CategoricalScores(softmax(z, axis=1), [None])
+    all_alike = np.full((200, 1), 200**-0.5)
+    along = scores.unit_squares(0, all_alike)
+    assert along.min() >= 0
+    assert along.max() < 1e-15
