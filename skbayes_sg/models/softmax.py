@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, ndtr
 
 from skbayes_sg.data.rows import Batch
-from skbayes_sg.linalg import Operator
+from skbayes_sg.linalg import Dense, Operator
 from skbayes_sg.linalg.operators import FULL, Layout
 from skbayes_sg.linalg.scores import (
     CategoricalScores,
@@ -189,10 +189,24 @@ class Softmax(Categorical, Predictor):
         return CategoricalScores(softmax(self.outputs(theta, X)), rights)
 
     def information(self, theta: NDArray, batch: Batch, layout: Layout) -> Operator:
-        """As `fisher` has it, for K classes from diag(p) - p p^T: K virtual labels cost K times."""
-        if self.n_logits > 1 and layout is FULL:
-            return self.moment_of(_between(softmax(self.outputs(theta, batch.X))[0]), batch)
-        return super().information(theta, batch, layout)
+        """As `fisher` has it. All of it, for K classes, by one product of the inputs times p.
+
+        Of a row it is ``kron(diag(p) - p p^T, x x^T)``, and p p^T has rank one.
+        """
+        if self.n_logits == 1 or layout is not FULL:
+            return super().information(theta, batch, layout)
+        p = softmax(self.outputs(theta, batch.X))[0].astype(np.float64, copy=False)
+        X = dense(self.features(batch.X)).astype(np.float64, copy=False)
+        X = with_ones(X) if self.fit_intercept else X
+        weight = 1.0 if batch.weight is None else batch.weight
+        columns = self.columns()
+        moment = np.empty((self.dim, self.dim))
+        products = ((np.sqrt(weight) * p)[:, None] * X.T).reshape(-1, len(X))
+        moment[np.ix_(columns.ravel(), columns.ravel())] = -(products @ products.T)
+        for own, root in zip(columns, np.sqrt(weight * p * (1 - p)), strict=True):
+            scaled = X * root[:, None]
+            moment[np.ix_(own, own)] = scaled.T @ scaled  # NumPy sends A.T @ A to syrk
+        return Dense(moment)
 
     def row_terms(
         self,
