@@ -61,8 +61,7 @@ class Categorical(Classification):
         """Class probabilities (chains, classes, n); for two classes that of the second class."""
         z = self.outputs(theta, X)
         if self.n_logits > 1:
-            z /= _any_exponentials(z, axis=1)
-            return z[:, 1:] if self.n_classes == 2 else z
+            return softmax(z)[:, 1:] if self.n_classes == 2 else softmax(z)
         np.negative(z, out=z)
         with np.errstate(over="ignore"):  # exp(-z) = inf is probability 0
             np.exp(z, out=z)
@@ -178,7 +177,7 @@ class Softmax(Categorical, Predictor):
         z = (by_class @ inputs.T).reshape(k, len(theta), -1)
         if offsets is not None:
             z += offsets.T[:, None]
-        total = _any_exponentials(z, axis=0)
+        _, total = exponentials(z, axis=0)
         z *= np.divide(weights[:, None], total, out=total)
         return (np.ones(len(theta), z.dtype) @ z).T
 
@@ -342,29 +341,23 @@ def sigmoid(z: NDArray) -> NDArray:
 
 
 def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:
-    """The largest of the axis, and the sum of the exponentials over that of it, of length 1 in it.
+    """What logits are counted from, and the sum of the exponentials over that, of length 1 in axis.
 
-    z, (chains, logits, n) or in another order, becomes these exponentials.
+    z, (chains, logits, n) or in another order, becomes these exponentials. They are counted from
+    the largest of the axis, or from 0 where none is subnormal or infinite: that takes fewer passes.
     """
+    least = _LEAST[z.dtype]
+    if z.min(initial=0.0) > least and z.max(initial=0.0) < -least:
+        total = np.exp(z, out=z).sum(axis=axis, keepdims=True)
+        return np.zeros_like(total), total
     top = z.max(axis=axis, keepdims=True)
     z -= top
     # Exponentials are not subnormal numbers, with which processors are some tens of times slower.
-    if z.min(initial=0.0) < (least := _LEAST[z.dtype]):
+    if z.min(initial=0.0) < least:
         # NumPy takes twice as long for the larger of numbers and one scalar
         np.maximum(z, np.full(z.shape[-1], least, z.dtype), out=z)
     np.exp(z, out=z)
     return top, z.sum(axis=axis, keepdims=True)
-
-
-def _any_exponentials(z: NDArray, axis: int) -> NDArray:
-    """The sum of exponentials, of length 1 in the axis; z becomes these, all over one number.
-
-    Fewer passes than `exponentials` where none is subnormal or infinite: the largest need not be 1.
-    """
-    least = _LEAST[z.dtype]
-    if z.min(initial=0.0) > least and z.max(initial=0.0) < -least:
-        return np.exp(z, out=z).sum(axis=axis, keepdims=True)
-    return exponentials(z, axis)[1]
 
 
 def softmax(z: NDArray) -> NDArray:
