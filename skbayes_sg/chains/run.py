@@ -322,6 +322,14 @@ def seconds(sampler: Sampler, target: Target, states: Sequence[State], length: L
     return min(times[1:] or times)
 
 
+def seconds_of_passes(gradient: Callable[[], Any], n_passes: float) -> float:
+    """An estimate of the time on one core of so many passes over the rows, from one of them."""
+    with one_thread():
+        start = _CLOCK()
+        gradient()
+        return (_CLOCK() - start) * n_passes
+
+
 def announced(subject: str, time: float) -> list[str]:
     """A sentence on what will take so many seconds on one core; none if that is short."""
     if not time > LONG:

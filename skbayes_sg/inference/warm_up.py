@@ -13,7 +13,14 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
-from skbayes_sg.chains.run import Length, announced, cut_short, seconds, time_is_up
+from skbayes_sg.chains.run import (
+    Length,
+    announced,
+    cut_short,
+    seconds,
+    seconds_of_passes,
+    time_is_up,
+)
 from skbayes_sg.chains.tuning import choose_alpha
 from skbayes_sg.inference.engine import Engine
 from skbayes_sg.inference.options import Choice, Options, RowsNeededError
@@ -39,6 +46,8 @@ from skbayes_sg.samplers import HMC
 from skbayes_sg.samplers.base import WITHOUT_ANCHOR, Need
 from skbayes_sg.samplers.target import Target
 from skbayes_sg.validation import warn
+
+_FEWEST_PASSES = 3000  # of one point, which fits of so many parameters take, preparation included
 
 
 def choose(options: Options, posterior: Posterior, plan: Plan) -> Choice:
@@ -200,6 +209,9 @@ def _most_probable(start: Start, scales: Scales) -> tuple[Engine, Target]:
     # Samplers by name may be biased, and have few chains, so they have the precision of the default
     options, choice, posterior, plan = start.options, start.choice, start.posterior, start.plan
     default = plan.first(posterior) if choice.asked_for else choice
+    in_single, zero = posterior.of_sample.single, np.zeros((1, posterior.dim))
+    time = seconds_of_passes(lambda: in_single.full_gradient(zero), _FEWEST_PASSES)
+    warn(announced("preparation and chains will take at least", time), UserWarning)
     few = options._replace(n_chains=4 if posterior.dim > SELF_AVERAGING else "auto")
     evidence = Evidence(scales, posterior)
     engine, target = warm_up(replace(start, options=few, choice=default), evidence)

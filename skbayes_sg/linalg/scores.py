@@ -395,7 +395,8 @@ class CategoricalScores(Scores):
         return products
 
     def gram_matvec(self, v: NDArray) -> NDArray:
-        p, inner, start = self._p[0], 0.0, 0
+        p, start = self._p[0], 0
+        inner: Any = 0.0
         rights = [X[0] if X is not None and X.ndim == 3 else X for X in self._rights]
         for right, (k, m) in zip(rights, self.shapes, strict=True):
             along = v[:, start : start + k * m].reshape(-1, m)

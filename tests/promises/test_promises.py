@@ -738,6 +738,27 @@ def test_a_long_warm_up_is_announced_before_it_begins(monkeypatch):
     assert lengths[0].burn_in >= 128  # a round, and the burn-in
 
 
+def test_a_long_preparation_is_announced_before_it_begins(monkeypatch):
+    """By one pass over the rows, of which fits of many parameters take thousands."""
+    model = BayesianLogisticRegression(random_state=0)
+    X, y = np.random.default_rng(0).standard_normal((450, 400)), np.arange(450) % 3
+
+    def begin(start):
+        raise RuntimeError("nothing was prepared before")
+
+    monkeypatch.setattr("skbayes_sg.inference.warm_up.begin", begin)
+    for time in (LONG, LONG + 1):
+        monkeypatch.setattr(
+            "skbayes_sg.inference.warm_up.seconds_of_passes", lambda *given, time=time: time
+        )
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with pytest.raises(RuntimeError, match="nothing was prepared"):
+                model.fit(X, y)
+        said = "preparation and chains will take at least about 1 minute on one core"
+        assert [said in str(one.message) for one in seen] == [True] * (time > LONG)
+
+
 def test_chains_that_go_on_for_long_say_so_once(monkeypatch):
     model = BayesianLogisticRegression(random_state=0)
     X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60) % 2
