@@ -9,7 +9,7 @@ from sklearn.base import clone
 from skbayes_sg import BayesianLinearRegression, BayesianLogisticRegression, VariationalEM
 from skbayes_sg.models import Linear, Softmax
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.posterior.conjugate import Closed
+from skbayes_sg.posterior.conjugate import Closed, product_with
 from skbayes_sg.posterior.gaussian import expanded_twice
 from skbayes_sg.posterior.target import ChainTarget
 from skbayes_sg.priors import GaussianPrior
@@ -215,3 +215,15 @@ def test_the_target_of_chains_is_the_posterior_in_their_coordinates(noise_varian
     gradient = target.coordinates.pullback(posterior.full_gradient(at))
     np.testing.assert_allclose(slope, gradient, rtol=1e-6, atol=1e-8)
     np.testing.assert_array_equal(target.grad_estimate(u, slice(None)), slope)
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-4], ids=["whitened", "collinear"])
+def test_products_with_a_curvature_of_groups_are_those_with_the_matrix(rounding):
+    """Also where it is the identity within no group."""
+    rng, group = np.random.default_rng(0), np.array([0, 1, 1, 2, 1, 0, 1, 1])
+    same = group[:, None] == group
+    curvature = rng.standard_normal((8, 8)) / 10
+    curvature = np.where(same, np.eye(8) + rounding, curvature + curvature.T)
+    v = rng.standard_normal((5, 8))
+    found = product_with(curvature, group)(v)
+    np.testing.assert_allclose(found, v @ curvature, rtol=1e-12, atol=1e-14)
