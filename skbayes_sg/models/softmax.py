@@ -347,7 +347,7 @@ def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:
     the largest of the axis, or from 0 where none is subnormal or infinite: that takes fewer passes.
     """
     least = _LEAST[z.dtype]
-    if z.min(initial=0.0) > least and z.max(initial=0.0) < -least:
+    if z.max(initial=0.0) < -least and z.min(initial=0.0) > least:
         total = np.exp(z, out=z).sum(axis=axis, keepdims=True)
         return np.zeros_like(total), total
     top = z.max(axis=axis, keepdims=True)
