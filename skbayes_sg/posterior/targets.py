@@ -120,7 +120,7 @@ def integrated_out(density: Density, sampled: Sampled) -> ChainTarget | None:
     at_mode, variances = whitened.transform(anchor.theta), covariance.diagonal()
     if len(scales.sizes) > 1 and (joint.vagueness(at_mode, variances) > _VAGUE).any():
         return None
-    near_zero, kurtosis = joint.tails(at_mode, variances)
+    near_zero, kurtosis = joint.tails(at_mode, covariance.dense())
     if (near_zero > _NEAR_ZERO).any() or (kurtosis > _HEAVY).any():
         return None
     less = joint.funnels(at_mode, variances)

@@ -33,6 +33,7 @@ from skbayes_sg.priors.scales import Precisions, Scales
 
 _WIDEST = 6.0  # of a log precision given its coefficients
 _AWAY = np.linspace(-8.0, 24.0, 641)  # of log precisions from where they are about
+_LIGHT = 5.0  # kurtosis: no direction is looked for that has less
 _ROUNDING = 1e-9  # of a variance beside that under the prior alone
 
 
@@ -161,7 +162,7 @@ class IntegratedJoint(JointPrior):
         variance = self.summed(4 * squares * spread + 2 * spread**2)
         return (variance / self.summed(squares + spread) ** 2)[0]
 
-    def tails(self, u: NDArray, variances: NDArray) -> tuple[NDArray, NDArray]:
+    def tails(self, u: NDArray, covariance: NDArray) -> tuple[NDArray, NDArray]:
         """What the two tails of each log precision do to coefficients, (groups,) each.
 
         Terms of Q whose roots are normal under lambda_0, around y with variances v, leave the log
@@ -176,24 +177,27 @@ class IntegratedJoint(JointPrior):
         distance of the median from the quantile one normal deviation below it.
 
         Far below, what no row knows is anywhere: given the precision it is normal with variance
-        v / (1 + d v). The second number is the kurtosis of its mixture over all of them, where that
-        is largest: 3 of a normal distribution, and over a hundred of the two columns of a factor of
-        two levels beside an intercept.
+        v / (1 + d v), and at most 1 / lambda. The second number is the kurtosis of its mixture over
+        all of them, along the direction where that is largest, or a bound of it: 3 of a normal
+        distribution, and over a hundred of the two columns of a factor of two levels beside an
+        intercept. `covariance` (D, D) is that of coordinates.
         """
-        roots, spread = self.distances(u)[0][0], self.root**2 * variances
+        roots = self.distances(u)[0][0]
+        spread = covariance * np.outer(self.root, self.root)
         share, kurtosis = np.empty((2, len(self.lam_0)))
         for k, (at, n) in enumerate(zip(self.lam_0, self.scales.sizes, strict=True)):
             own = (self._group == k) & (self.root > 0)
             ell = np.log(at) + _AWAY
             more = (np.exp(ell) - at)[:, None]
-            grown = np.maximum(1 + more * spread[own], _ROUNDING)
-            of_rows = np.log(grown) + more * roots[own] ** 2 / grown
-            value = self.scales.log_hyperprior(ell[:, None]) + 0.5 * (n * ell - of_rows.sum(axis=1))
-            below = np.cumsum(np.exp(value - value.max()))
-            median, low = np.interp([0.5, ndtr(-1.0)], below / below[-1], ell)
-            share[k] = 1 - np.interp(median + 3 * (median - low), ell, below / below[-1])
-            given, density = 1 / grown, np.diff(below, prepend=0.0) / below[-1]
-            kurtosis[k] = (3 * (density @ given**2) / (density @ given) ** 2).max()
+            start = self.scales.log_hyperprior(ell[:, None]) + 0.5 * n * ell
+            shares, _ = _mixture(start, more, roots[own], spread.diagonal()[own])
+            below = np.cumsum(shares)
+            median, low = np.interp([0.5, ndtr(-1.0)], below, ell)
+            share[k] = 1 - np.interp(median + 3 * (median - low), ell, below)
+            kurtosis[k] = _kurtosis(shares, np.exp(-ell)[:, None])
+            if kurtosis[k] > _LIGHT:
+                v, V = np.linalg.eigh(spread[np.ix_(own, own)])
+                kurtosis[k] = _kurtosis(*_mixture(start, more, V.T @ roots[own], v))
         return share, kurtosis
 
     def funnels(self, u: NDArray, variances: NDArray) -> NDArray:
@@ -208,6 +212,24 @@ class IntegratedJoint(JointPrior):
         taken = self.spread(self.integrated.sd(squares)) * (self.root * y)
         groups = np.arange(len(self.lam_0))[:, None]
         return np.where(self._group == groups, taken, 0.0)
+
+
+def _mixture(start: NDArray, more: NDArray, y: NDArray, v: NDArray) -> tuple[NDArray, NDArray]:
+    """Shares of precisions (m,), and variances of terms under each over those under lambda_0.
+
+    `start` (m,) is what does not depend on the terms, `more` (m, 1) what a precision is above
+    lambda_0, and y and v (terms,) are means and variances there.
+    """
+    grown = np.maximum(1 + more * v, _ROUNDING)
+    of_rows = np.log(grown) + more * y**2 / grown
+    value = start - 0.5 * of_rows.sum(axis=1)
+    shares = np.exp(value - value.max())
+    return shares / shares.sum(), 1 / grown
+
+
+def _kurtosis(shares: NDArray, variances: NDArray) -> float:
+    """The largest kurtosis of mixtures of centred normal numbers, of variances (m, terms)."""
+    return float((3 * (shares @ variances**2) / (shares @ variances) ** 2).max())
 
 
 class IntegratedPrecisions:

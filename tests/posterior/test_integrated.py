@@ -94,10 +94,17 @@ def levels(n_levels):
     return np.eye(n_levels)[level], (logit + rng.logistic(size=1000) > 0).astype(int)
 
 
-@pytest.mark.parametrize(("n_levels", "kind"), [(2, HMC), (3, HMC), (8, UnderdampedLangevin)])
-def test_few_levels_beside_an_intercept_have_their_precision_as_a_coordinate(n_levels, kind):
+@pytest.mark.parametrize(
+    ("n_levels", "n_classes", "kind"),
+    [(2, 2, HMC), (3, 2, HMC), (8, 2, UnderdampedLangevin), (2, 3, HMC)],
+)
+def test_few_levels_beside_an_intercept_have_their_precision_as_a_coordinate(
+    n_levels, n_classes, kind
+):
     """Rows do not know the shift of all, and few coefficients tell how small its precision is."""
-    model = BayesianLogisticRegression(random_state=0).fit(*levels(n_levels))
+    X, y = levels(n_levels)
+    y[: 250 * (n_classes - 2)] = 2
+    model = BayesianLogisticRegression(random_state=0).fit(X, y)
     assert isinstance(model.sampler_, kind)
 
 

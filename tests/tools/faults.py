@@ -2177,8 +2177,8 @@ FAULTS = [
     ),
     Fault(
         "priors/joint.py",
-        "np.log(grown) + more * roots[own] ** 2 / grown",
-        "np.log(grown) + more * roots[own] ** 2",
+        "np.log(grown) + more * y**2 / grown",
+        "np.log(grown) + more * y**2",
         "the tail of a precision is that beside coefficients that are known",
         "priors/test_joint.py -k next_to_zero",
     ),
