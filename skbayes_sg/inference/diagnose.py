@@ -18,10 +18,8 @@ from skbayes_sg.diagnostics.limits import (
     SPREAD_LIMIT,
 )
 from skbayes_sg.inference.engine import Engine
-from skbayes_sg.linalg import FULL
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.posterior import Posterior
-from skbayes_sg.priors import without_rows
 from skbayes_sg.priors.joint import JointPrior
 from skbayes_sg.priors.scales import Scales
 from skbayes_sg.samplers.base import Need
@@ -247,39 +245,3 @@ def _full_gradients(posterior: Posterior, theta: NDArray, scales: Scales | None 
         of_theta, of_eta = JointPrior(scales, posterior.prior).gradient(parameters, eta)
         gradient[part] = np.append(posterior.full_gradient(parameters) + of_theta, of_eta, axis=1)
     return gradient
-
-
-def of_least_known(posterior: Posterior, scales: Scales, theta: NDArray) -> dict[str, float]:
-    """Share of the rows in what is known of the direction that they know least, at theta (1, D).
-
-    Of coefficients whose precision is sampled. Where the prior alone knows a direction of them, the
-    posterior there is a mixture over precisions, with tails as heavy as those of Student's t. Steps
-    as long as a normal posterior allows draw lighter ones, and no identity of gradients tells, as
-    those are linear in the draws as the steps are (math/diagnostics.md#directions-without-data).
-    Columns of one value, whose coefficients are held at zero, do not count.
-    """
-    curvature = posterior.expand(theta, FULL).curvature.dense()
-    of_prior = without_rows(posterior.prior).curvature(theta).dense()
-    block = scales.block
-    others = np.setdiff1d(np.arange(posterior.dim), block)
-    if len(others):  # intercepts and the like are eliminated
-        beside = curvature[np.ix_(others, block)]
-        lost = beside.T @ np.linalg.solve(curvature[np.ix_(others, others)], beside)
-    else:
-        lost = 0.0
-    of_block = np.ix_(block, block)
-    information, of_prior = curvature[of_block] - lost - of_prior[of_block], of_prior[of_block]
-    counts = information.diagonal() > 1e-9 * of_prior.diagonal()
-    if not counts.any() or not np.isfinite(information).all():  # chains may have left the posterior
-        return {}
-    information, of_prior = information[np.ix_(counts, counts)], of_prior[np.ix_(counts, counts)]
-    root = np.linalg.cholesky(of_prior)
-    values = np.linalg.eigvalsh(np.linalg.solve(root, np.linalg.solve(root, information).T))
-    # of several classes no rows know the shift of all, and no probability depends on it
-    counted = block[counts]
-    null = [np.isin(c, counted).all(axis=1).sum() for c, _ in posterior.model.null_directions()]
-    values = values[int(sum(null)) :]
-    if not len(values):
-        return {}
-    least = max(0.0, float(values[0]))
-    return {"least_known": least / (1 + least)}

@@ -27,6 +27,7 @@ from skbayes_sg.posterior.gaussian import (
     known_at,
     with_observed,
 )
+from skbayes_sg.posterior.information import least_known
 from skbayes_sg.posterior.misfit import misfit_of
 from skbayes_sg.posterior.steepness import steepness_of_draws
 from skbayes_sg.priors import GaussianPrior, NormalInverseGammaPrior
@@ -155,7 +156,7 @@ class OneMode(Plan):
             if fit.scales is not None and has_matrix(posterior.dim):
                 mean = np.average(fit.draws.mean(axis=0), axis=0, weights=fit.weights)[None]
                 mean = mean.astype(np.float64)
-                figures |= diagnose.of_least_known(posterior, fit.scales, mean)
+                figures |= least_known(posterior, fit.scales, mean)
         return figures
 
     def is_enough(self, fit: Fit) -> bool:

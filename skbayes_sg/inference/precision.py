@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from skbayes_sg.chains.run import time_is_up
 from skbayes_sg.data import deterministic_rng
-from skbayes_sg.data.columns import of_columns
 from skbayes_sg.diagnostics import STEIN_LIMIT
-from skbayes_sg.linalg import DIAGONAL, Dense, Diag
+from skbayes_sg.linalg import Dense, Diag
 from skbayes_sg.linalg.sizes import has_cheap_passes, has_matrix
 from skbayes_sg.models import Model
 from skbayes_sg.posterior import Posterior
@@ -30,6 +29,7 @@ from skbayes_sg.posterior.gaussian import (
     known_at,
     updated,
 )
+from skbayes_sg.posterior.information import mean_information
 from skbayes_sg.posterior.marginal_scales import MarginalScales
 from skbayes_sg.posterior.precision import JointDistribution
 from skbayes_sg.priors import Distribution, NormalPrior, Prior
@@ -81,7 +81,7 @@ class Hyperprior:
         scales = self.scales_of(posterior.model, posterior.prior)
         if self.shrinkage is None:
             return scales
-        return self.shrinkage.scales(scales, _mean_information(posterior, scales))
+        return self.shrinkage.scales(scales, mean_information(posterior, scales))
 
     def scales_of(self, model: Model, prior: Prior) -> Scales:
         """The precisions, but for shrinkage; `prior` is that weak prior."""
@@ -97,25 +97,6 @@ class Hyperprior:
         if self.groups is None:
             return OnePrecision(*members, unit)
         return Groups(*members, unit, ends=not model.conjugate)
-
-
-def _mean_information(posterior: Posterior, scales: Scales) -> float:
-    """Information of the rows about a coefficient, in units of the prior, where all are 0.
-
-    The intercept, which is not known either, is eliminated. All rows are equally informative there,
-    so that the columns' variances take the place of their mean squares: what is known of a
-    coefficient does not depend on where its column has its zero.
-    """
-    sample, model = posterior.data.sample, posterior.model
-    theta = model.guess(sample.y, sample.weight, sample.known)
-    information = posterior.of_sample.expand(theta, DIAGONAL).curvature.diagonal()
-    information = information - posterior.prior.curvature(theta).diagonal()
-    noise = 1.0 if posterior.prior.quadratic else np.exp(theta[0, -1])
-    if "intercept" in model.shapes:
-        of_rows = model.unpack(information)["intercept"].reshape(-1, 1)
-        information[scales.block] = (of_rows * of_columns(posterior.data).variance).ravel()
-    of_coef = noise * information[scales.block] / posterior.prior.unit[scales.block]
-    return float(of_coef.mean())
 
 
 def remedy_of(asked_for: bool, hyperprior: bool) -> str:
