@@ -20,6 +20,7 @@ from skbayes_sg.diagnostics.limits import ENOUGH_ESS
 from skbayes_sg.inspection.drawing import fitted_step
 from skbayes_sg.inspection.summary import FEWEST_DRAWS, figures_of
 from skbayes_sg.inspection.table import table
+from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.validation import require_choice, require_integer, warn
 
@@ -110,6 +111,7 @@ def _blocks(
         fitted, block, every, _ = estimator._to_predict(block, block_offset, np.float64, every=True)
         block = block.astype(np.float64, copy=False)
         fitted, flat, block = fitted.on_nonzero_columns(every.flat, block)
+        block = block if fitted.keeps_sparse(block) else dense(block)  # few columns may be left
         yield rows, fitted, flat.reshape(n_chains, n_draws, -1)[:, kept], block
 
 
