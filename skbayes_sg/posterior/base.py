@@ -257,6 +257,10 @@ class Posterior(Target):
         n_rows = self.data.n_rows
         return (moment - np.outer(total, total) / n_rows) / (n_rows - 1)
 
+    def _held(self, theta: NDArray) -> int:
+        """Numbers that a pass holds for each row: of all chains (chains, D) the outputs."""
+        return max(self._row_size, len(theta) * self.widest)
+
     def full_gradient(self, theta: NDArray) -> NDArray:
         """Gradient of the log posterior from all rows, (chains, D)."""
         model = self.model
@@ -265,7 +269,7 @@ class Posterior(Target):
             scores = model.scores(theta, batch.X, batch.y)
             return (scores.scaled(batch.weight).total(),)
 
-        (gradient,) = self.data.reduce(total, self._row_size)
+        (gradient,) = self.data.reduce(total, self._held(theta))
         return gradient * self._scale + self.prior.gradient(theta)
 
     def log_prob(self, theta: NDArray) -> NDArray:
@@ -277,7 +281,7 @@ class Posterior(Target):
             value = value if batch.weight is None else value * batch.weight
             return (value.sum(axis=1, dtype=np.float64),)
 
-        (value,) = self.data.reduce(total, self._row_size)
+        (value,) = self.data.reduce(total, self._held(theta))
         return value * self._scale + self.prior.log_density(theta)
 
     def expand(self, theta: NDArray, layout: Layout) -> Expansion:
@@ -341,7 +345,7 @@ class Posterior(Target):
     def logdensity_and_grad(self, theta: NDArray) -> tuple[NDArray, NDArray]:
         """Log posterior (chains,) and gradient (chains, D), in one pass over all rows."""
         sums = partial(_sums, self.model, theta, None)
-        value, gradient = self.data.reduce(sums, self._row_size)
+        value, gradient = self.data.reduce(sums, self._held(theta))
         value = self._scale * value + self.prior.log_density(theta)
         return value, self._scale * gradient + self.prior.gradient(theta)
 
