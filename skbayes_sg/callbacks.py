@@ -108,7 +108,7 @@ class Callback:
     is_enough = False
 
     def after_block(self, progress: FitSoFar) -> bool:
-        """Look at the fit after a block of draws; True ends the sampling."""
+        """Look at the fit after a block of draws; True ends the sampling, from eight draws on."""
         raise NotImplementedError
 
     # -- scikit-learn's protocol, of which nothing is needed ------------------------------------
@@ -200,7 +200,7 @@ class TimeLimit(Callback):
         self.seconds = seconds
 
     def after_block(self, progress: FitSoFar) -> bool:
-        return progress.seconds >= self.seconds and progress.telling
+        return progress.seconds >= self.seconds
 
 
 class Checkpoint(Callback):
@@ -387,6 +387,7 @@ class CallbackRunner:
             progress = FitSoFar(engine, blocks, n_draws, seconds, fitted, fingerprint)
             self._last = progress
             ends = [callback for callback in self._own if callback.after_block(progress)]
+            ends = ends if progress.telling else []
             self.ended = [type(callback).__name__ for callback in ends]
             self.enough = any(callback.is_enough for callback in ends)
             if self._open:

@@ -172,8 +172,6 @@ def test_convergence_is_of_bulk_and_tails_and_between_chains(changed, ends):
 def test_draws_that_do_not_count_are_not_diagnosed():
     """Of a phase whose step is still too long; `fitted` would have no moments."""
     assert not ConvergenceStop().after_block(progress_of(weight=0.0))
-    assert not TimeLimit(1.0).after_block(progress_of(seconds=2.0, weight=0.0))
-    assert TimeLimit(1.0).after_block(progress_of(seconds=2.0))
 
 
 def test_a_checkpoint_is_written_so_many_seconds_after_the_last(tmp_path, monkeypatch):
@@ -209,6 +207,8 @@ def test_a_fit_that_is_complete_leaves_no_part_of_a_file(tmp_path):
 @EACH
 @pytest.mark.quick("logistic", "minibatches", "linear", "network")
 def test_a_time_limit_ends_the_fit(model):
+    """And so does a callback that knows from the first draw on, with as many as figures need."""
+    assert fitted(model, At(1, lambda progress: True)).draws_.shape[1] == 8
     assert fitted(model, TimeLimit(1e-9)).draws_.shape[1] == 8
     late = fitted(model, TimeLimit(1e9))
     np.testing.assert_array_equal(late.draws_, fitted(model).draws_)
