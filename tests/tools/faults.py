@@ -718,6 +718,27 @@ FAULTS = [
         "test_stored.py -k shared",
     ),
     Fault(
+        "posterior/nonzero_columns.py",
+        "del posterior.__dict__[name]",
+        "pass",
+        "rows in single precision keep the prior of before",
+        "posterior/test_sparse.py -k forms",
+    ),
+    Fault(
+        "data/rows.py",
+        "rows.sum_duplicates()",
+        "pass",
+        "single precision shares columns that SciPy sorts in place",
+        "posterior/test_sparse.py -k any_order",
+    ),
+    Fault(
+        "callbacks.py",
+        "ends = ends if progress.telling else []",
+        "pass",
+        "a callback ends a fit before there are figures",
+        "test_callbacks.py -k time_limit_ends",
+    ),
+    Fault(
         "callbacks.py",
         "complete, checkpoint = n_drawn >= n_draws or self.enough, self.checkpoint",
         "complete, checkpoint = True, self.checkpoint",
