@@ -24,8 +24,8 @@ from skbayes_sg.linalg.scores import dense
 from skbayes_sg.linalg.sizes import elements_at_a_time
 from skbayes_sg.validation import require_choice, require_integer, warn
 
-_ROWS = 1024  # of which responses are summed at once
-_CACHED = 1 << 20  # bytes of their responses under a few draws
+_ROWS = 2048  # of which responses are summed at once
+_CACHED = 1 << 22  # bytes of their responses under a few draws
 REMEDY = "give an estimator of this package (of a search its best_estimator_)"
 
 
