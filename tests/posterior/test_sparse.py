@@ -118,7 +118,7 @@ def test_nothing_of_rows_times_columns_is_made():
 def test_all_forms_of_a_posterior_have_the_prior_that_it_was_given():
     X, y = rare(300, 1200)
     posterior = Posterior.of(Softmax(1200, 2), X, np.where(y, 1.0, -1.0))
-    posterior = NonzeroColumns(posterior, posterior.data.sample.nonzero_columns)
+    posterior = NonzeroColumns(posterior, posterior.prior, posterior.data.sample.nonzero_columns)
     forms = ("single", "split", "of_sample")
     before = [getattr(posterior, form).prior.precision for form in forms]
     prior = posterior.prior.with_precision(3 * before[0])

@@ -152,6 +152,7 @@ FOR = [
     ("estimators/gaussian_posterior.py", "prior", COEFFICIENTS),
     ("estimators/classifier.py", "class_weight", having("class_weight")),
     ("estimators/new_levels.py", "", COEFFICIENTS),  # functions of these estimators
+    ("estimators/predicted_covariance.py", "", COEFFICIENTS),
     ("estimators/one_hot.py", "", COEFFICIENTS),
     ("data/factors.py", "prior_groups", COEFFICIENTS),
     ("inspection/summary.py", "reference: without an intercept", having("fit_intercept")),
