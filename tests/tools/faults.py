@@ -2201,7 +2201,7 @@ FAULTS = [
         "np.log(grown) + more * y**2 / grown",
         "np.log(grown) + more * y**2",
         "the tail of a precision is that beside coefficients that are known",
-        "priors/test_joint.py -k next_to_zero",
+        "priors/test_joint.py -k tails_of",
     ),
     Fault(
         "priors/joint.py",
