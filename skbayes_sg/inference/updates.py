@@ -56,6 +56,7 @@ _NEAR = 0.3  # of log precision: widths of coordinates then differ by a seventh 
 _SHORTEST_MOVE, _LONGEST_MOVE = 0.3, 1.0  # of log precision at first, and at all
 _FLATTEST = 0.05  # slope of a Newton step
 _LONGER = 4  # times the burn-in of a sampler, where chance hides a move
+_SHORTER = 0.25  # of it, for trajectories while log precision still moves
 _UNMOVED = 0.1  # squared posterior standard deviations, for each parameter
 
 
@@ -193,11 +194,14 @@ class Evidence(Update):
         self._weights = scales.weights(posterior.prior)
         self._shape, self._rate = 2 * OnePrecision.shape, 2 * OnePrecision.shape / scales.unit
         self._rho, self._moves = [float(np.log(scales.of(posterior.prior)[0]))], list[float]()
-        self._step, self._width, self._longer = 0.0, 0.0, 1
+        self._step, self._width, self._longer, self._settled = 0.0, 0.0, 1, False
         self._uninformed = np.zeros(1, bool)
 
     def steps(self, engine: Engine, target: Target) -> int:
-        return self._longer * engine.sampler.run_length(engine.states[0]).burn_in
+        # Trajectories forget in a few where they start. The last round is burn-in, and all of it.
+        short = engine.sampler.rejects and not self._settled
+        burn_in = engine.sampler.run_length(engine.states[0]).burn_in
+        return int((_SHORTER if short else 1) * self._longer * burn_in)
 
     def move(self, posterior: Posterior, points: Sequence[NDArray]) -> tuple[float, float, float]:
         """MacKay's move of log precision, its error by chance, and gamma.
@@ -244,8 +248,10 @@ class Evidence(Update):
             self._uninformed = np.array([share[self._weights > 0].max() < NO_INFORMATION])
         enough = max(0.05, 0.5 * self._width)
         told = chance < -slope * enough or self._longer == _LONGER
-        if abs(self._step) < enough and told and not first:
+        stays = abs(self._step) < enough and told and not first
+        if stays and (self._settled or not burnt.sampler.rejects):
             return None
+        self._settled = stays
         self._longer = self._longer if told else min(_LONGER, 2 * self._longer)
         rho.append(rho[-1] + self._step)
         prior = self.scales.given(posterior.prior, np.array(rho[-1:]))

@@ -9,6 +9,7 @@ from skbayes_sg import (
     BayesianLogisticRegression,
 )
 from skbayes_sg.callbacks import TimeLimit
+from skbayes_sg.inference.updates import Evidence
 from skbayes_sg.samplers import UnderdampedLangevin
 
 pytestmark = pytest.mark.usefixtures("_short_runs_may_warn")
@@ -97,6 +98,21 @@ def test_chains_that_are_thrown_go_on_by_metropolis_steps(no_matrix, monkeypatch
     model = BayesianLogisticRegression(n_draws=8, burn_in=8, random_state=0).fit(X, y)
     assert type(model.sampler_).__name__ == "HMC"
     assert "threw the chains" in model.sampler_reason_
+
+
+def test_only_the_last_round_of_trajectories_is_a_whole_burn_in(no_matrix, monkeypatch):
+    monkeypatch.setattr(UnderdampedLangevin, "refusal", lambda self, target: "it is too steep")
+    found, steps = [], Evidence.steps
+    monkeypatch.setattr(Evidence, "steps", lambda *args: found.append(steps(*args)) or found[-1])
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 30))
+    y = (X[:, 0] + rng.logistic(size=150) > 0).astype(int)
+    model = BayesianLogisticRegression(n_draws=8, random_state=0).fit(X, y)
+    assert type(model.sampler_).__name__ == "HMC"
+    whole = model.sampler_.run_length(model._fit.engine.states[0]).burn_in
+    assert found[-1] == whole
+    assert len(found) > 2
+    assert set(found[:-1]) == {whole // 4}
 
 
 def test_a_precision_that_was_not_found_is_told_with_what_can_be_done(no_matrix, monkeypatch, seed):
