@@ -133,13 +133,10 @@ class Scores:
         """Sum over rows, shape (chains, D), in float64 or as asked."""
         parts = []
         for left, right in self.factors:
-            if right is None and left.strides[-1] == left.itemsize:
-                total = np.add.reduce(left, axis=-1)
-            elif right is not None and right.ndim == 3:
+            if right is not None and right.ndim == 3:
                 total = left @ right
             else:
-                # All chains and units in one product, which is faster than NumPy's sum where the
-                # chains of a row are neighbours.
+                # All chains and units in one product, which is faster than NumPy's sum.
                 right = np.ones(self.n_rows, left.dtype) if right is None else right
                 total = left.reshape(-1, self.n_rows) @ right
             parts.append(total.reshape(self.n_chains, -1))

@@ -144,8 +144,14 @@ class Predictor(Model):
         """
         k, n_features = self.shapes["coef"]
         coef = theta[:, : self._n_coef].astype(X.dtype, copy=False)
+        many = len(theta) * k > n_features and not self.has_location
         if X.ndim == 3:
             z = coef.reshape(-1, k, n_features) @ X.swapaxes(1, 2)
+        elif self.fit_intercept and many and not sparse.issparse(X):
+            # a column more takes less than a pass over so many outputs
+            intercept = theta[:, self._n_coef : self._n_coef + k, None]
+            coef = np.concatenate([coef.reshape(-1, k, n_features), intercept], 2, dtype=X.dtype)
+            return (coef.reshape(-1, n_features + 1) @ with_ones(X).T).reshape(len(coef), k, -1)
         else:  # one product for all chains
             z = (coef.reshape(-1, n_features) @ X.T).reshape(len(coef), k, -1)
         if self.fit_intercept:

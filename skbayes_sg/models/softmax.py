@@ -106,10 +106,9 @@ class Categorical(Classification):
             np.subtract(y[..., None, :], residual, out=residual)
             residual *= 0.5
             return residual
-        p = softmax(z)
-        residual = np.negative(p, out=p)
-        residual[_at(y, residual)] += 1
-        return residual
+        z /= -exponentials(z)[1]
+        z[_at(y, z)] += 1
+        return z
 
     def residual_root(self, z: NDArray) -> NDArray:
         """A square root of the Fisher matrix of the logits.
@@ -246,9 +245,12 @@ class Softmax(Categorical, Predictor):
     # -- expansion around an anchor -----------------------------------------------------------
 
     def expand_rows(self, outputs: NDArray, y: NDArray) -> tuple[NDArray, ...]:
-        """Logits and probabilities; for one logit half of both, and the derivative of the half."""
+        """Logits, probabilities and log sum exp; for one logit z/2, p - 1/2 and dp/dz."""
         if self.n_logits > 1:
-            return outputs[0], softmax(outputs.copy())[0]
+            p = outputs.copy()
+            top, total = exponentials(p)
+            p /= total
+            return outputs[0], p[0], (top + np.log(total))[0, 0]
         half = 0.5 * outputs[0]
         tanh = np.tanh(half)
         return half, 0.5 * tanh, 0.25 * (1 - tanh * tanh)
@@ -262,7 +264,7 @@ class Softmax(Categorical, Predictor):
             np.tanh(change, out=change)
             change *= 0.5
             return np.subtract(tanh, change, out=change)
-        z, p = at_anchor
+        z, p, _ = at_anchor
         change += z
         after = softmax(change)
         return np.subtract(p, after, out=after)
@@ -276,12 +278,11 @@ class Softmax(Categorical, Predictor):
             value = tanh * change[:, 0] + _log_cosh(half)
             value -= _log_cosh(half + 0.5 * change[:, 0])
             return value, self.difference(change, at_anchor)
-        z, p = at_anchor
+        z, p, log_sum = at_anchor
         value = np.einsum("kn,ckn->cn", p, change)
         change += z
-        top_of_anchor, total_of_anchor = exponentials(z[None].copy())
         top, total = exponentials(change)
-        value += ((top_of_anchor + np.log(total_of_anchor)) - (top + np.log(total)))[:, 0]
+        value += log_sum - (top + np.log(total))[:, 0]
         change /= total
         return value, np.subtract(p, change, out=change)
 
@@ -348,7 +349,7 @@ def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:
     """
     least = _LEAST[z.dtype]
     if z.max(initial=0.0) < -least and z.min(initial=0.0) > least:
-        total = np.exp(z, out=z).sum(axis=axis, keepdims=True)
+        total = _sum(np.exp(z, out=z), axis)
         return np.zeros_like(total), total
     top = z.max(axis=axis, keepdims=True)
     z -= top
@@ -356,8 +357,14 @@ def exponentials(z: NDArray, axis: int = 1) -> tuple[NDArray, NDArray]:
     if z.min(initial=0.0) < least:
         # NumPy takes twice as long for the larger of numbers and one scalar
         np.maximum(z, np.full(z.shape[-1], least, z.dtype), out=z)
-    np.exp(z, out=z)
-    return top, z.sum(axis=axis, keepdims=True)
+    return top, _sum(np.exp(z, out=z), axis)
+
+
+def _sum(z: NDArray, axis: int) -> NDArray:
+    """The sum over an axis, of length 1 in it; a product where that axis is the last but one."""
+    if axis != z.ndim - 2:
+        return z.sum(axis=axis, keepdims=True)
+    return np.ones((1, z.shape[axis]), z.dtype) @ z
 
 
 def softmax(z: NDArray) -> NDArray:
