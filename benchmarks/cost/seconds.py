@@ -1,20 +1,24 @@
 """Seconds of default fits, and of what follows them, beside a point estimate on the same cores.
 
-    python -m benchmarks.cost.seconds                        # all: half an hour
+    python -m benchmarks.cost.seconds                        # all: an hour and a half
     python -m benchmarks.cost.seconds --only digits wine     # a part; others stay as they were
 
 Each line is a default, diagnostics included, as a user runs it: no number of threads is set, so
 both sides take all cores. Where there is another estimator the two alternate. Times are medians of
---repeats; "ratio" is the median of the ratios of the repeats.
+--repeats, each of which has a seed of its own; "ratio" is the median of the ratios of the repeats,
+and "passes", "ESS", "R-hat" and "draws" are those of the last one.
 
 fits          BayesianLogisticRegression on standardised columns, beside LogisticRegressionCV
               with its defaults. "simulated" are of `make_classification`, "weak" have independent
               columns and coefficients N(0, .05^2), and "text" has 80 words a row, drawn from Zipf's
               law and weighted by tf-idf. "passes" are gradients of all rows over all chains, and
               "ESS" is that of the parameter that mixes worst.
+families      Other models on independent columns, beside an estimate of the same likelihood, most
+              of them without a cross-validation; and `partial_fit` of 100 rows of ten columns.
 cliffs        Data as tame as can be, beside nothing: 100,000 rows with 500 random intercepts under
-              three likelihoods, with sixteen events, and 5,000 rows of 60 classes; and Poisson
-              counts under the negative binomial, normal noise under Student's t, 20 columns.
+              three likelihoods, with sixteen events, and 5,000 rows of 60, 120 and 500 classes; and
+              Poisson counts under the negative binomial, normal noise under Student's t, 20
+              columns. "mnist" are its first 10,000 digits.
 predictions   `predict_proba` of 5,000 digits, beside LogisticRegression's; of 2,000,000 rows of 30
               columns in a .npy file; `score` of 3,000,000 rows on two workers of dask over the fit.
 tables        `average_effects` of a factor of 60 levels, 1,200 rows and five classes; two-way
@@ -32,6 +36,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +52,24 @@ from sklearn.datasets import (
 )
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.inspection import partial_dependence
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import (
+    BayesianRidge,
+    GammaRegressor,
+    HuberRegressor,
+    LogisticRegression,
+    LogisticRegressionCV,
+)
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.common.datasets import million
+from benchmarks.common.datasets import million, mnist
 from benchmarks.common.harness import RESULTS, Claim, Report, benchmark
 from benchmarks.common.timing import in_turn, median
 from skbayes_sg import (
+    BayesianGammaRegressor,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianNegativeBinomialRegressor,
+    BayesianOrdinalClassifier,
     BayesianPoissonRegressor,
     BayesianRobustRegressor,
     inspection,
@@ -78,11 +91,22 @@ GOALS = {
     "wine": 3.0,
     "weak 8000 x 900": 3.0,
     "text 20000 x 5000": 3.0,
+    "20 classes 3000 x 10": 2.5,
+    "50 classes 3000 x 10": 3.5,
+    "Gamma 1000 x 10": 40.0,
+    "negative binomial 1000 x 10": 16.0,
+    "negative binomial 5000 x 30": 10.0,
+    "ordinal 1000 x 10": 2.0,
+    "ordinal 2000 x 20": 1.4,
+    "robust 1000 x 10": 33.0,
+    "robust 10000 x 10": 46.0,
     "predict_proba, 5,000 digits": 150.0,
     "score on dask over the fit": 1.0,
 }
 """ratios"""
 SECONDS = {
+    "linear 1000 x 10": 0.015,
+    "partial_fit of 100 rows": 0.002,
     "weak 20000 x 1200": 30.0,
     "predict_proba, 2,000,000 rows on disk": 2.0,
     "effects of 60 levels": 2.0,
@@ -92,6 +116,9 @@ SECONDS = {
     "cliff: 500 intercepts, linear": 2.0,
     "cliff: 16 events": 3.0,
     "cliff: 60 classes": 15.0,
+    "cliff: 120 classes": 30.0,
+    "cliff: 500 classes": 120.0,
+    "cliff: mnist": 15.0,
     "cliff: Poisson counts, negative binomial": 5.0,
     "cliff: normal noise, robust": 5.0,
 }
@@ -161,10 +188,88 @@ def beside(name: str, ours: Callable, theirs: Callable | None, repeats: int) -> 
 
 def of_fit(name: str, X: NDArray, y: NDArray, repeats: int) -> dict:
     """A default fit beside LogisticRegressionCV's."""
-    model, other = BayesianLogisticRegression(random_state=0), LogisticRegressionCV()
-    other.set_params(max_iter=10_000)
-    row = beside(name, lambda: model.fit(X, y), lambda: other.fit(X, y), repeats)
+    model, other = BayesianLogisticRegression(), LogisticRegressionCV(max_iter=10_000)
+    row = beside(name, anew(model, X, y), lambda: other.fit(X, y), repeats)
     return row | sampled(model)
+
+
+def anew(model: Any, X: Any, y: NDArray) -> Callable[[], Any]:
+    """Fits of the seeds 0, 1, ...: how many draws the chains need is in part chance."""
+    seeds = count()
+    return lambda: model.set_params(random_state=next(seeds)).fit(X, y)
+
+
+def normal_rows(n: int, d: int) -> tuple[NDArray, NDArray, np.random.Generator]:
+    """Independent columns, a linear predictor, and what draws y."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return X, X @ rng.normal(0, 0.3, d), rng
+
+
+def families() -> dict[str, Callable[[], tuple[Any, Any, Any, NDArray]]]:
+    """By name: a model, a fit of another to the same rows, and these."""
+    import statsmodels.api as sm  # part of the extra "bench"
+    from statsmodels.miscmodels.ordinal_model import OrderedModel
+
+    def by_class(k: int) -> tuple:
+        X, y = make_classification(
+            3000, 10, n_informative=10, n_redundant=0, n_classes=k, n_clusters_per_class=1,
+            random_state=0,
+        )  # fmt: skip
+        return BayesianLogisticRegression(), LogisticRegressionCV(max_iter=10_000).fit, X, y
+
+    def linear() -> tuple:
+        X, eta, rng = normal_rows(1000, 10)
+        return BayesianLinearRegression(), BayesianRidge().fit, X, eta + rng.standard_normal(1000)
+
+    def gamma() -> tuple:
+        X, eta, rng = normal_rows(1000, 10)
+        y = np.exp(eta) * rng.gamma(2, 0.5, 1000)
+        return BayesianGammaRegressor(), GammaRegressor().fit, X, y
+
+    def negative_binomial(n: int, d: int) -> tuple:
+        X, eta, rng = normal_rows(n, d)
+        y = rng.poisson(np.exp(eta) * rng.gamma(2, 0.5, n))
+        other = lambda X, y: sm.NegativeBinomial(y, sm.add_constant(X)).fit(disp=0)  # noqa: E731
+        return BayesianNegativeBinomialRegressor(), other, X, y
+
+    def ordinal(n: int, d: int) -> tuple:
+        X, eta, rng = normal_rows(n, d)
+        y = np.digitize(eta + rng.logistic(size=n), [-2, -0.5, 0.5, 2])
+        other = lambda X, y: OrderedModel(y, X, distr="logit").fit(method="bfgs", disp=0)  # noqa: E731
+        return BayesianOrdinalClassifier(), other, X, y
+
+    def robust(n: int) -> tuple:
+        X, eta, rng = normal_rows(n, 10)
+        return BayesianRobustRegressor(), HuberRegressor().fit, X, eta + rng.standard_t(4, n)
+
+    return {
+        "20 classes 3000 x 10": lambda: by_class(20),
+        "50 classes 3000 x 10": lambda: by_class(50),
+        "linear 1000 x 10": linear,
+        "Gamma 1000 x 10": gamma,
+        "negative binomial 1000 x 10": lambda: negative_binomial(1000, 10),
+        "negative binomial 5000 x 30": lambda: negative_binomial(5000, 30),
+        "ordinal 1000 x 10": lambda: ordinal(1000, 10),
+        "ordinal 2000 x 20": lambda: ordinal(2000, 20),
+        "robust 1000 x 10": lambda: robust(1000),
+        "robust 10000 x 10": lambda: robust(10_000),
+    }
+
+
+def of_family(name: str, ours: Any, theirs: Any, X: Any, y: NDArray, repeats: int) -> dict:
+    """A default fit beside the other."""
+    return beside(name, anew(ours, X, y), lambda: theirs(X, y), repeats) | sampled(ours)
+
+
+def chunk_seen(repeats: int) -> dict:
+    """A call of `partial_fit`, after ten others."""
+    X, eta, rng = normal_rows(100, 10)
+    y = (eta + rng.logistic(size=100) > 0).astype(int)
+    model = BayesianLogisticRegression(random_state=0)
+    for _ in range(10):
+        model.partial_fit(X, y, classes=[0, 1])
+    return beside("partial_fit of 100 rows", lambda: model.partial_fit(X, y), None, 9 * repeats)
 
 
 def cliffs() -> dict[str, Callable[[], tuple]]:
@@ -175,7 +280,10 @@ def cliffs() -> dict[str, Callable[[], tuple]]:
         "cliff: 500 intercepts, Poisson": lambda: intercepts(poisson),
         "cliff: 500 intercepts, linear": lambda: intercepts(BayesianLinearRegression),
         "cliff: 16 events": events,
-        "cliff: 60 classes": lambda: (BayesianLogisticRegression(), *classes(60)),
+        "cliff: 60 classes": lambda: (logistic(), *classes(60)),
+        "cliff: 120 classes": lambda: (logistic(), *classes(120)),
+        "cliff: 500 classes": lambda: (logistic(), *classes(500)),
+        "cliff: mnist": lambda: (logistic(), *first_digits()),
         "cliff: Poisson counts, negative binomial": lambda: at_limit(
             BayesianNegativeBinomialRegressor
         ),
@@ -221,10 +329,15 @@ def classes(k: int, n: int = 5000) -> Data:
     return X, (X @ coef.T + rng.gumbel(size=(n, k))).argmax(axis=1)
 
 
+def first_digits() -> Data:
+    """10,000 rows of MNIST, all pixels, in single precision."""
+    X, y = mnist()
+    return (X[:10_000] / 255.0).astype(np.float32), y[:10_000]
+
+
 def of_cliff(name: str, model: Any, X: Any, y: NDArray, repeats: int) -> dict:
     """A default fit."""
-    model.set_params(random_state=0)
-    row = beside(name, lambda: model.fit(X, y), None, repeats)
+    row = beside(name, anew(model, X, y), None, repeats)
     return row | sampled(model)
 
 
@@ -331,6 +444,9 @@ def main(report: Report, only: list[str] | None = None, repeats: int = 5) -> Non
         name: lambda name=name, data=data: of_fit(name, *data(), repeats)
         for name, data in fits().items()
     }
+    for name, made in families().items():
+        jobs[name] = lambda name=name, made=made: of_family(name, *made(), repeats)
+    jobs["partial_fit of 100 rows"] = lambda: chunk_seen(repeats)
     for name, made in cliffs().items():
         jobs[name] = lambda name=name, made=made: of_cliff(name, *made(), repeats)
     for job in (digits_predicted, disk_predicted, workers_scored, levels_compared, pair_averaged):
