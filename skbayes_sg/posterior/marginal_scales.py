@@ -67,9 +67,9 @@ class MarginalScales:
         every = np.zeros(self._dim)
         every[self._scales.block] = np.exp(ell)[self._scales.group]
         lam = every[self._shrunken] * self._unit
-        factor = cho_factor(self._free + np.diag(lam), lower=True)
-        covariance = cho_solve(factor, np.eye(len(lam)))
-        log_det = 2 * float(np.log(factor[0].diagonal()).sum())
+        precision = Dense(self._free).plus_diagonal(lam)
+        covariance = precision.inverse().matrix
+        log_det = 2 * float(np.log(precision.cholesky().diagonal()).sum())
         return lam, covariance, covariance @ self._slope, log_det
 
     def _of_energy(self, lam: NDArray, mean: NDArray) -> tuple[float, float]:
