@@ -23,7 +23,6 @@ from skbayes_sg.linalg.sizes import has_matrix
 from skbayes_sg.models import Linear, Model
 from skbayes_sg.posterior import Posterior
 from skbayes_sg.priors import Distribution, NormalInverseGammaPrior, Prior
-from skbayes_sg.priors.scales import OnePrecision
 from skbayes_sg.validation import require_positive
 
 _WEAK = 1e-6  # rows that the prior of the noise variance counts for, twice
@@ -135,11 +134,10 @@ class BayesianLinearRegression(LinearRegressor):
     slow, as gradient noise grows with the true variance.
 
     Given noise variance and prior precision the posterior of the coefficients is normal, and so is
-    y: its quantiles are those of the mixture of these distributions over the draws of the noise
-    variance, with the covariance of the draws of the coefficients where one precision is sampled.
-    In groups or under the horseshoe, whose predictive distributions may be skewed, they are
-    quantiles of the mixture over draws of all parameters
-    (math/monte_carlo.md#predictive-intervals).
+    y: where the precision is given, its quantiles are those of the mixture of these distributions
+    over the draws of the noise variance. Where it is sampled, predictive distributions may be
+    skewed, and their widths depend on it: they are quantiles of the mixture over draws of all
+    parameters (math/monte_carlo.md#predictive-intervals).
 
     Examples
     --------
@@ -251,10 +249,13 @@ class BayesianLinearRegression(LinearRegressor):
         return mean, std, std
 
     def _quantiles(self, mixture: Mixture, q: NDArray, kind: str) -> tuple[NDArray, ...]:
-        """Quantiles of y without draws of coefficients, if one precision is given or sampled."""
-        fit = self._fit
-        has_one_precision = fit.hyper_draws is None or isinstance(fit.scales, OnePrecision)
-        if kind == "mean" or not has_one_precision or mixture.model is not self.model_:
+        """Quantiles of y without draws of coefficients, where these are normal given the noise.
+
+        Under a sampled precision they are not: the weaker it is, the further coefficients spread
+        and the closer the line comes to the rows, up to all of them where columns are more.
+        """
+        is_normal = self._fit.hyper_draws is None
+        if kind == "mean" or not is_normal or mixture.model is not self.model_:
             return super()._quantiles(mixture, q, kind)
         noise = np.sqrt(self.noise_variance_samples_).ravel()
         mean, square = self._response(mixture.X, noise)

@@ -360,6 +360,21 @@ def test_intervals_under_a_sampled_precision_are_those_of_the_draws(prior, seed)
     np.testing.assert_allclose(mean, centre.mean(axis=(0, 1)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("n_features", [12, 30])
+def test_intervals_of_as_many_columns_as_rows_are_those_of_the_draws(n_features, seed):
+    """Weak precisions leave next to no noise, and spread the coefficients."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((15, n_features)), rng.standard_normal(15)
+    model = BLR(random_state=seed).fit(X, y)
+    new = rng.standard_normal((20, n_features))
+    centre = model.coef_samples_ @ new.T + model.intercept_samples_[..., None]
+    scale = np.sqrt(model.noise_variance_samples_)[..., None]
+    levels = [0.025, 0.5, 0.975]
+    for end, q in zip(model.predict_quantiles(new, levels).T, levels, strict=True):
+        below = stats.norm.cdf(end, centre, scale).mean(axis=(0, 1))
+        assert np.abs(below - q).max() < 1e-3
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_intervals_under_a_horseshoe_are_skewed():
     rng = np.random.default_rng(1)
