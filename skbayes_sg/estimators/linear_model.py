@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import d2_tweedie_score
+from sklearn.metrics import d2_tweedie_score, mean_tweedie_deviance
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sg.data import Columns, Data, InMemory, at_hand, of_columns
@@ -731,7 +731,8 @@ class LinearRegressor(BayesianRegressor, LinearModel):
     def score(self, X, y, sample_weight=None, offset=None, exposure=None) -> float:
         """D^2, the share of the deviance that is explained; 1 at best, 0 for the mean of y.
 
-        It is R^2, the share of the variance, where noise does not depend on the mean.
+        It is R^2, the share of the variance, where noise does not depend on the mean. Where all y
+        are the same it is 0, or 1 if all are predicted exactly.
 
         Parameters
         ----------
@@ -750,7 +751,11 @@ class LinearRegressor(BayesianRegressor, LinearModel):
         if power is None:
             return super().score(X, y, sample_weight, offset)
         y, predicted, weight = at_hand(y, self.predict(X, offset=offset), sample_weight)
-        return float(d2_tweedie_score(y, predicted, sample_weight=weight, power=power))
+        how = {"sample_weight": weight, "power": power}
+        deviance, y = mean_tweedie_deviance(y, predicted, **how), np.asarray(y)
+        if len(y) > 1 and not np.ptp(y[checked_weights(weight, len(y)) > 0]):
+            return float(deviance == 0)  # none is to be explained, as in R^2
+        return float(d2_tweedie_score(y, predicted, **how))
 
     # -- data and model -------------------------------------------------------------------------
 

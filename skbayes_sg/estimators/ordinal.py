@@ -75,8 +75,8 @@ class BayesianOrdinalClassifier(LinearClassifier):
     n_features_in_
     feature_names_in_
     draws_ : array of shape (n_chains, n_draws, dim)
-        Posterior draws: coefficients, minus the first threshold, and the logarithms of the gaps
-        between thresholds.
+        Posterior draws: coefficients, minus the middle threshold, the lower one of two, and the
+        logarithms of the gaps between thresholds, from the lowest on.
     draw_weights_
     sampler_
     sampler_reason_

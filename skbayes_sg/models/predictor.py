@@ -105,7 +105,7 @@ class Predictor(Model):
         """
         n_features = self.shapes["coef"][1]
         columns = nonzero_columns(self.features(X))
-        if len(columns) == n_features:
+        if len(columns) in (0, n_features):  # a product of no columns has no shape
             return self, theta, X
         known = np.arange(n_features, X.shape[1])
         coef = theta[:, : self._n_coef].reshape(len(theta), -1, n_features)[:, :, columns]

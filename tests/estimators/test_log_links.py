@@ -100,6 +100,18 @@ def test_the_truth_is_in_the_posterior_of_many_rows(cls, seed):
         assert inside < 0.8 + CERTAIN * np.sqrt(0.16 / 100)
 
 
+@REGRESSOR
+@pytest.mark.quick("Poisson")
+def test_equal_numbers_leave_no_deviance_to_explain(cls):
+    """As of R^2 the score is 0: a fold of rare counts may be all zeros."""
+    X, y = simulated(cls, 60)
+    model = cls(n_draws=20, random_state=0).fit(X, y)
+    assert model.score(X, np.full(60, 2)) == 0
+    assert model.score(X, np.append(np.full(59, 2), 5), np.append(np.ones(59), 0)) == 0
+    with pytest.raises(ValueError, match=r"positive|negative"):
+        model.score(X, np.full(60, -1))
+
+
 @pytest.mark.parametrize(
     ("cls", "twin", "power"),
     [(BayesianPoissonRegressor, PoissonRegressor, 1), (BayesianGammaRegressor, GammaRegressor, 2)],

@@ -34,6 +34,14 @@ def test_of_a_regression_it_has_the_interval_of_the_mean_and_of_an_observation()
     assert found.index.tolist() == X.index[:7].tolist()
 
 
+def test_a_row_of_zeros_has_a_prediction_without_an_intercept():
+    X, y = load_diabetes(return_X_y=True)
+    model = BayesianLinearRegression(fit_intercept=False, n_draws=20, random_state=0).fit(X, y)
+    found = prediction_summary(model, np.zeros((2, X.shape[1])))
+    assert found["mean"].tolist() == found["sd"].tolist() == [0.0, 0.0]
+    assert (found["obs_eti95_lb"] < 0).all()
+
+
 def test_of_classes_it_has_each_and_of_two_the_second():
     X, y = load_iris(return_X_y=True)
     model = BayesianLogisticRegression(n_predict_draws=None, random_state=0).fit(X, y)
