@@ -248,7 +248,7 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
                         'in each partition; give kind="mean", or rows in memory'
                     )
                 kwargs["random_state"] = np.random.default_rng(kwargs.get("random_state", 0))
-            of_rows = {name: kwargs.pop(name) for name in names}
+            of_rows = {name: _sliceable(kwargs.pop(name)) for name in names}
             check_is_fitted(self, "draws_")
             validate_columns(self, X, reset=False)
             if in_partitions(X):
@@ -258,6 +258,12 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
                     return getattr(self, method.__name__)(block, *args, **kwargs, **of_block)
 
                 return lazily(call, X, axis, of_rows, self._design)
+            for name, values in of_rows.items():
+                if values.shape[0] != X.shape[0]:
+                    raise ValueError(
+                        f"{name} must have a number for each of {X.shape[0]} rows, got shape "
+                        f"{values.shape}"
+                    )
             reader, parts = Reader(X), []
             for rows, block in zip(reader.slices(), _checked_blocks(reader), strict=True):
                 of_block = {name: np.asarray(values[rows]) for name, values in of_rows.items()}
@@ -279,6 +285,11 @@ def in_blocks(axis: int = 0) -> Callable[[Method], Method]:
         return cast(Method, in_memory)
 
     return decorated
+
+
+def _sliceable(values: Any) -> Any:
+    """Numbers of rows, of which slices give those of some: slices of a series may mean labels."""
+    return values if in_partitions(values) or is_stored(values) else np.asarray(values)
 
 
 def validate_columns(model: Any, X: Any, reset: bool) -> None:

@@ -281,6 +281,16 @@ def test_predictions_of_a_regression():
         model.predict(Table(X[:, :3]))
 
 
+def test_offsets_of_predictions_are_one_for_each_row_by_position():
+    offset = pd.Series(RNG.standard_normal(N), index=np.arange(N)[::-1] / 2)
+    model = BayesianLinearRegression(n_draws=20, random_state=0).fit(X[:500], NUMBERS[:500])
+    expected = model.predict(X, offset=offset.to_numpy())
+    np.testing.assert_allclose(model.predict(Table(X), offset=offset), expected)
+    for wrong in (np.append(offset, 0.0), offset[:-1]):
+        with pytest.raises(ValueError, match=f"offset must have a number for each of {N} rows"):
+            model.predict(Table(X), offset=wrong)
+
+
 # -- errors and refusals ----------------------------------------------------------------------
 
 
