@@ -357,7 +357,8 @@ class LinearModel(BayesianEstimator):
         if self._em() is None or isinstance(self.prior, FittedPosterior):
             return []
         of_levels = [column for new in facts["_levels"].values() for column in new.factor.columns]
-        return of_columns_without_unit(of_columns(posterior.data), of_levels, self._column_names)
+        columns, names = of_columns(posterior.data), self._column_names
+        return of_columns_without_unit(columns, of_levels, names, self.fit_intercept)
 
     def _explained(self, posterior: Posterior, warnings: list[str]) -> list[str]:
         """Also a warning of a coefficient that the prior of an intercept at zero moves."""

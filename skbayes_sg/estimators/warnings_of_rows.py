@@ -20,19 +20,27 @@ _CERTAIN = 100.0  # a logit; a probability is 1 in double precision from 37 on
 
 
 def of_columns_without_unit(
-    columns: Columns, of_levels: Collection[int], names: Sequence[Any]
+    columns: Columns, of_levels: Collection[int], names: Sequence[Any], fit_intercept: bool
 ) -> list[str]:
     """Columns of one value, and of rounding errors, where the prior is in units of the columns.
 
-    A level without rows is no such column: it is predicted as a new one.
+    A level without rows is no such column: it is predicted as a new one. Without an intercept a
+    column of ones would be one, and rows know its coefficient.
     """
     warnings = list[str]()
     size = np.maximum(columns.unit, np.abs(columns.mean))
     of_number = np.ones(len(size), bool)
     of_number[list(of_levels)] = False
+    is_intercept = (columns.unit == 0) & (columns.mean != 0) & of_number & (not fit_intercept)
     for which, problem in (
         (
-            (columns.unit == 0) & of_number,
+            is_intercept,
+            "one value, as an intercept, and so no unit for a learned prior_precision: the "
+            "coefficient is held at zero, though the data tell it; leave such columns out and set "
+            "fit_intercept=True, or give prior_precision a number",
+        ),
+        (
+            (columns.unit == 0) & of_number & ~is_intercept,
             "one value in all rows, so the data say nothing about the coefficient, which is "
             "held at zero; leave such columns out, or give prior_precision a number",
         ),

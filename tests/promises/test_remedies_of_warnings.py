@@ -157,6 +157,15 @@ CASES = {
             linear(prior_precision=1.0).fit(X.assign(age=3.0), LINE),
         ),
     ),
+    "a column of ones without an intercept": (
+        "though the data tell it",
+        "leave such columns out and set fit_intercept=True, or give prior_precision a number",
+        lambda: linear(fit_intercept=False, **LEARNED).fit(X.assign(age=1.0), LINE),
+        lambda: (
+            linear(**LEARNED).fit(X.drop(columns="age"), LINE),
+            linear(fit_intercept=False, prior_precision=1.0).fit(X.assign(age=1.0), LINE),
+        ),
+    ),
     "a column of roundings": (
         "as the rounding errors",
         "or scale them if their differences mean something",

@@ -156,6 +156,7 @@ FOR = [
     ("estimators/one_hot.py", "", COEFFICIENTS),
     ("data/factors.py", "prior_groups", COEFFICIENTS),
     ("inspection/summary.py", "reference: without an intercept", having("fit_intercept")),
+    ("estimators/warnings_of_rows.py", "one value, as an intercept", having("fit_intercept")),
     ("estimators/mlp.py", "hidden_layer_sizes", having("hidden_layer_sizes")),
     ("estimators/ordinal.py", "categories must", having("categories")),
     ("estimators/coefficient_prior.py", "prior must", COEFFICIENTS),
