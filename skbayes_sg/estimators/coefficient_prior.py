@@ -125,14 +125,20 @@ def prior_of(
         first = np.full(len(of_rows), strongest)
     else:
         first = np.clip(np.where(of_rows > 0, of_rows, 1.0), *BOUNDS)
-    first = first / (getattr(model, "noise_variance", None) or 1.0)
     if isinstance(em, Hyperprior) and em.groups is not None:
         flat = np.ones(len(first), bool)
         flat[[column for columns in em.groups.values() for column in columns]] = False
         first[flat] = estimator.intercept_precision  # as that of intercepts: nearly none
     rest = n_own + shape[0] * with_intercept
+    # Of a given noise variance all are in units of its inverse, as they are of a sampled one: an
+    # intercept known to 1,000 would say much of y in millions. The number that is learned is one
+    # that could be given, in units of 1 / y^2. A mixture has its slab in noise standard deviations.
+    noise_variance = getattr(model, "noise_variance", None) or 1.0
+    weak = _precision(estimator, model, first * square) / noise_variance
+    if isinstance(em, Hyperprior) and em.shrinkage is not None:
+        square = square / noise_variance
     units["unit"] = np.append(np.tile(square, shape[0]), np.ones(rest))
-    return model.prior(_precision(estimator, model, first * square), mean, **units)
+    return model.prior(weak, mean, **units)
 
 
 def _require_alone(estimator: Any) -> None:

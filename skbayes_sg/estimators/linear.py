@@ -72,8 +72,8 @@ class BayesianLinearRegression(LinearRegressor):
     fit_intercept : bool, default=True
     intercept_precision : float, default=1e-6
         As `prior_precision`, for the intercept where columns have their means. If the noise
-        variance is sampled, the default is a standard deviation of 1,000 noise standard deviations.
-        Under a learned `prior_precision` the mean of this prior is that of y.
+        variance is sampled, or `prior_precision` is learned, the default is a standard deviation of
+        1,000 noise standard deviations. Under a learned one the mean of this prior is that of y.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional

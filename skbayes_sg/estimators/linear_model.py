@@ -366,7 +366,8 @@ class LinearModel(BayesianEstimator):
         at_zero = self.fit_intercept and not has_matrix(posterior.dim)
         if not at_zero or isinstance(self.prior, FittedPosterior):
             return warnings
-        precision = self.intercept_precision / posterior.predictor.unit**2
+        of_intercepts = posterior.predictor.unpack(posterior.prior.precision)["intercept"]
+        precision = float(of_intercepts.flat[0])
         sd, ess = np.atleast_2d(self.coef_std_), self.diagnostics_["ess_min"]
         moved = moved_by_intercepts(posterior, self._draws, sd, precision, ess)
         column = int(moved.argmax())

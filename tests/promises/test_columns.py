@@ -85,6 +85,31 @@ def test_a_default_regression_is_the_same_for_y_in_other_units(power, shift):
         np.testing.assert_allclose(found[1] / factor, found[0], rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("prior", "chunks"),
+    [
+        ({}, 0),
+        ({}, 3),
+        ({"prior_groups": {2: "flat"}}, 3),  # without chains
+        ({"prior": "horseshoe"}, 0),
+    ],
+)
+def test_a_learned_prior_is_in_units_of_a_noise_variance_that_is_given(prior, chunks):
+    """Also of the intercept, of a column that is not shrunken, and of the slab of the horseshoe."""
+    found = []
+    for factor in (2.0**-20, 2.0**20):  # which leaves all digits of y
+        y = PROGRESSION * factor
+        model = BayesianLinearRegression(noise_variance=(55 * factor) ** 2, **SHORT, **prior)
+        if not chunks:
+            model.fit(DIABETES, y)
+        for rows in np.array_split(np.arange(len(y)), chunks) if chunks else ():
+            model.partial_fit(DIABETES[rows], y[rows])
+        of_intercept = model.intercept_, model.intercept_samples_.std()
+        found.append(np.r_[model.coef_, model.coef_std_, of_intercept] / factor)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-5 * np.abs(found[0]).max())
+
+
 @given(data=st.data())
 @settings(max_examples=4)
 def test_a_stream_is_the_same_for_columns_in_other_units(data):
