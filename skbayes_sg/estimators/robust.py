@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +28,7 @@ _TIED = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class BayesianRobustRegressor(LinearRegressor):
     """Linear regression with the noise of Student's t, with a posterior.
 
@@ -40,10 +43,10 @@ class BayesianRobustRegressor(LinearRegressor):
         1 / variance of the prior of each coefficient. "learned": one for all, sampled with the
         coefficients, in units of the columns and of y.
     fit_intercept : bool, default=True
-    intercept_precision : float, default=0.01
+    intercept_precision : float, default=1e-6
         Prior precision of the intercept, where columns have their means, in units of 1 / unit of y
-        squared. The unit of y is its interquartile range over 1.35. Under a learned
-        `prior_precision` its mean is the median of y.
+        squared: y may be hundreds of its units from zero. The unit of y is its interquartile range
+        over 1.35. Under a learned `prior_precision` its mean is the median of y.
     prior_mean : float or array of shape (n_features,) or (1, n_features), default=0.0
     prior : {"horseshoe", "student_t"}, Horseshoe, StudentT or FittedPosterior, optional
     prior_groups : {"share", "feature", "prefix"}, dict or callable, optional
@@ -120,6 +123,9 @@ class BayesianRobustRegressor(LinearRegressor):
     >>> bool(abs(model.coef_ - [1, 0]).max() < 0.05)
     True
     """
+
+    _: KW_ONLY
+    intercept_precision: float = 1e-6
 
     _family = Student
     scale_samples_ = of_draws("log_scale")

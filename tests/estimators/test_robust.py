@@ -45,7 +45,7 @@ def test_moments_are_those_of_the_posterior(seed):
     )
     unit = model.model_.unit
     centre = np.array([0.0, 0.0, 0.0, 0.0, np.log(unit), 2.0])
-    target -= 0.5 * (theta - centre) ** 2 @ [1.0, 1.0, 1.0, 0.01 / unit**2, 0.25, 1.0]
+    target -= 0.5 * (theta - centre) ** 2 @ [1.0, 1.0, 1.0, 1e-6 / unit**2, 0.25, 1.0]
     log_weight = target + 5.5 * np.log1p((z**2).sum(axis=1) / 5)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
@@ -55,6 +55,19 @@ def test_moments_are_those_of_the_posterior(seed):
     error = CERTAIN / np.sqrt(model.diagnostics_["ess_min"])
     assert (np.abs(draws.mean(axis=0) - mean) < (error + 0.02) * sd).all()
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=error + 0.02)
+
+
+def test_y_is_far_from_zero_under_a_given_precision_too(seed):
+    """A prior of ten units of y put all of it into the scale, without a word."""
+    X, y = simulated(60, seed=seed)
+    near, far = (
+        BayesianRobustRegressor(prior_precision=1.0, random_state=0).fit(X, y + shift)
+        for shift in (0.0, 1000.0)
+    )
+    error = CERTAIN / np.sqrt(min(near.diagnostics_["ess_min"], far.diagnostics_["ess_min"]))
+    assert (np.abs(far.coef_ - near.coef_) < (error + 0.05) * near.coef_std_).all()
+    assert abs(far.intercept_ - 1000 - near.intercept_) < 0.1 * near.intercept_samples_.std()
+    assert abs(far.scale_ / near.scale_ - 1) < 0.05
 
 
 def test_the_truth_is_in_the_posterior_of_many_rows(seed):

@@ -86,10 +86,11 @@ NAMES = ["Gamma valley", "Gamma ridge", "counts valley", "counts ridge", "robust
 def right(density, X, y, own_mean, own_precision, unit):
     """Means and standard deviations of the coefficients of the posterior, and effective draws."""
     B = np.c_[X, np.ones(len(X))]
+    # the intercept's prior has ten units of the outputs, of robust regression a thousand
+    of_intercept = 1e-6 if own_mean is None else 0.01
     own_mean = [np.log(unit), 2.0] if own_mean is None else own_mean
     centre = np.array([0.0, 0.0, 0.0, *own_mean])
-    # the intercept's prior has ten units of the outputs
-    precision = np.array([1.0, 1.0, 0.01, *own_precision])
+    precision = np.array([1.0, 1.0, of_intercept, *own_precision])
     precision[:3] /= unit**2
 
     def loss(theta):
