@@ -14,7 +14,8 @@ fits          BayesianLogisticRegression on standardised columns, beside Logisti
               law and weighted by tf-idf. "passes" are gradients of all rows over all chains, and
               "ESS" is that of the parameter that mixes worst.
 families      Other models on independent columns, beside an estimate of the same likelihood, most
-              of them without a cross-validation; and `partial_fit` of 100 rows of ten columns.
+              of them without a cross-validation, three times --repeats; and `partial_fit` of 100
+              rows of ten columns.
 cliffs        Data as tame as can be, beside nothing: 100,000 rows with 500 random intercepts under
               three likelihoods, with sixteen events, and 5,000 rows of 60, 120 and 500 classes; and
               Poisson counts under the negative binomial, normal noise under Student's t, 20
@@ -445,7 +446,7 @@ def main(report: Report, only: list[str] | None = None, repeats: int = 5) -> Non
         for name, data in fits().items()
     }
     for name, made in families().items():
-        jobs[name] = lambda name=name, made=made: of_family(name, *made(), repeats)
+        jobs[name] = lambda name=name, made=made: of_family(name, *made(), 3 * repeats)
     jobs["partial_fit of 100 rows"] = lambda: chunk_seen(repeats)
     for name, made in cliffs().items():
         jobs[name] = lambda name=name, made=made: of_cliff(name, *made(), repeats)
