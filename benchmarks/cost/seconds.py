@@ -1,6 +1,6 @@
 """Seconds of default fits, and of what follows them, beside a point estimate on the same cores.
 
-    python -m benchmarks.cost.seconds                        # all: an hour and a half
+    python -m benchmarks.cost.seconds                        # all: forty minutes
     python -m benchmarks.cost.seconds --only digits wine     # a part; others stay as they were
 
 Each line is a default, diagnostics included, as a user runs it: no number of threads is set, so
@@ -209,8 +209,6 @@ def normal_rows(n: int, d: int) -> tuple[NDArray, NDArray, np.random.Generator]:
 
 def families() -> dict[str, Callable[[], tuple[Any, Any, Any, NDArray]]]:
     """By name: a model, a fit of another to the same rows, and these."""
-    import statsmodels.api as sm  # part of the extra "bench"
-    from statsmodels.miscmodels.ordinal_model import OrderedModel
 
     def by_class(k: int) -> tuple:
         X, y = make_classification(
@@ -229,12 +227,16 @@ def families() -> dict[str, Callable[[], tuple[Any, Any, Any, NDArray]]]:
         return BayesianGammaRegressor(), GammaRegressor().fit, X, y
 
     def negative_binomial(n: int, d: int) -> tuple:
+        import statsmodels.api as sm  # part of the extra "bench"
+
         X, eta, rng = normal_rows(n, d)
         y = rng.poisson(np.exp(eta) * rng.gamma(2, 0.5, n))
         other = lambda X, y: sm.NegativeBinomial(y, sm.add_constant(X)).fit(disp=0)  # noqa: E731
         return BayesianNegativeBinomialRegressor(), other, X, y
 
     def ordinal(n: int, d: int) -> tuple:
+        from statsmodels.miscmodels.ordinal_model import OrderedModel  # of "bench" too
+
         X, eta, rng = normal_rows(n, d)
         y = np.digitize(eta + rng.logistic(size=n), [-2, -0.5, 0.5, 2])
         other = lambda X, y: OrderedModel(y, X, distr="logit").fit(method="bfgs", disp=0)  # noqa: E731
